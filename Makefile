@@ -1,0 +1,102 @@
+# Every target sets up what it needs: a fresh machine needs Python 3.11+ (with venv) and make, nothing else.
+#
+#   make demo         two MCP servers, a scripted agent, a chart, and what crossed which plane
+#   make test         the tests, with the reference implementation as a peer in an environment of its own
+#   make test-long    the same and the long ones: 10,000 examples for each property
+#   make test-faults  the tests that inject faults into processes, sockets and bytes
+#   make check        format, lint, types, import rules
+#   make bench        the benchmarks, each in a fresh process
+#   make docs         runs every snippet of README and docs, and checks their links
+#   make format       formats the code and applies safe fixes
+#   make lock         resolves all pinned versions afresh
+#   make clean        removes environments, caches and what the examples wrote
+
+PYTHON ?= python3
+VENV := .venv
+PEER := .venv-mcp-sd
+BIN := $(VENV)/bin
+# Two workers: the tests are short and many, the machines of CI have two cores.
+WORKERS ?= 2
+PIP := -m pip --disable-pip-version-check --no-input --quiet
+# Build tools come from the constraints as well; without them pip would fetch unpinned ones for each build.
+BUILD_TOOLS := hatchling editables setuptools
+
+export FRAMEWIRE_MCP_SD_PYTHON ?= $(CURDIR)/$(PEER)/bin/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-peer demo test test-long test-faults check bench docs format lock clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# --- environments ------------------------------------------------------------------------------------------------------
+
+setup: $(VENV)/.installed
+setup-peer: $(PEER)/.installed
+
+# The stamp is written last, so an interrupted installation is made anew.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "framewire needs Python 3.11 or later; name one with: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "Installing into $(VENV) (about a minute the first time)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python $(PIP) install -c constraints.txt $(BUILD_TOOLS)
+	@$(BIN)/python $(PIP) install -c constraints.txt --no-build-isolation --use-pep517 -e '.[dev]'
+	@touch $@
+
+$(PEER)/.installed: tests/interop/constraints-mcp-sd.txt
+	@echo "Installing the reference implementation into $(PEER)"
+	@test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
+	@$(PEER)/bin/python $(PIP) install -c tests/interop/constraints-mcp-sd.txt mcp-sd==0.1.2
+	@touch $@
+
+# --- what one does -----------------------------------------------------------------------------------------------------
+
+demo: setup
+	@$(BIN)/python examples/flights/demo.py
+
+test: setup setup-peer
+	$(BIN)/python -m pytest -q -n $(WORKERS)
+
+test-long: setup setup-peer
+	$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not faults' --hypothesis-profile=long
+
+test-faults: setup setup-peer
+	$(BIN)/python -m pytest -q -m faults
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: setup
+	@found=0; for file in bench/bench_*.py; do \
+	  if test -f "$$file"; then found=1; $(BIN)/python "$$file" || exit 1; fi; \
+	done; test $$found = 1 || echo "There is no bench/bench_*.py yet."
+
+docs: setup
+	$(BIN)/python -m pytest -q tests/docs
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# --- upkeep ------------------------------------------------------------------------------------------------------------
+
+lock:
+	rm -rf build/lock && mkdir -p build/lock
+	$(PYTHON) -m venv build/lock/main && build/lock/main/bin/python $(PIP) install '.[dev]' setuptools
+	$(PYTHON) -m venv build/lock/peer && build/lock/peer/bin/python $(PIP) install mcp-sd==0.1.2
+	@for pair in main:constraints.txt peer:tests/interop/constraints-mcp-sd.txt; do \
+	  file=$${pair#*:}; sed -n '/^#/p' $$file > build/lock/new; \
+	  build/lock/$${pair%%:*}/bin/python -m pip list --format=freeze --disable-pip-version-check \
+	    | grep -v -i -E '^(framewire|pip)==' >> build/lock/new; \
+	  mv build/lock/new $$file; \
+	done
+	rm -rf build/lock
+
+clean:
+	rm -rf $(VENV) $(PEER) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	rm -rf examples/flights/out examples/alerts/out
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

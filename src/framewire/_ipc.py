@@ -1,0 +1,206 @@
+"""Arrow IPC streams: gather lists, one-buffer bodies, checksums, and decoding of what arrived.
+
+Writing goes through a sink that collects the writer's own buffers, so the columns of a table are not copied to be sent. A
+body that is kept is copied once, into one buffer that nobody else can change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.ipc
+import xxhash
+
+from framewire import wire
+from framewire.errors import BadBodyError, TooLargeError
+
+END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
+"""Continuation marker and a zero length: the only clean end of an Arrow IPC stream."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """An IPC stream as the pieces that make it up, in order.
+
+    Attributes:
+        parts: Byte views that keep their memory alive.
+        nbytes: Sum of their lengths.
+        checksum: ``xxh3-128=<hex>`` of the bytes.
+    """
+
+    parts: tuple[memoryview, ...]
+    nbytes: int
+    checksum: str
+
+    def slices(self, size: int = wire.SLICE_BYTES) -> Iterator[memoryview]:
+        """The bytes in views of at most ``size`` bytes; small neighbours are joined, large parts never copied."""
+        small: list[memoryview] = []
+        waiting = 0
+        for part in self.parts:
+            if len(part) < _SMALL_BYTES:
+                small.append(part)
+                waiting += len(part)
+                if waiting < _SMALL_BYTES:
+                    continue
+                part = memoryview(b"")
+            if small:
+                yield memoryview(b"".join(small))
+                small, waiting = [], 0
+            for start in range(0, len(part), size):
+                yield part[start : start + size]
+        if small:
+            yield memoryview(b"".join(small))
+
+
+_SMALL_BYTES: Final = 16 << 10
+"""Below this a system call costs more than the copy that saves it."""
+
+
+class _Gather:
+    """A file that keeps what is written to it, for ``pa.PythonFile``."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self.parts: list[memoryview] = []
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B") if len(data) else memoryview(b"")
+        self.parts.append(view)
+        return len(view)
+
+    def flush(self) -> None:
+        """Nothing is buffered."""
+
+    def close(self) -> None:
+        """The parts outlive the file."""
+
+
+def checksum(parts: Iterable[memoryview | pa.Buffer | bytes]) -> str:
+    """``xxh3-128=<hex>`` of the concatenated parts."""
+    digest = xxhash.xxh3_128()
+    for part in parts:
+        digest.update(part)
+    return f"{wire.CHECKSUM_ALGORITHM}={digest.hexdigest()}"
+
+
+def encode(table: pa.Table) -> Encoded:
+    """Write ``table`` as an IPC stream without copying its buffers.
+
+    Args:
+        table: Any table; its buffers must stay unchanged for as long as the result lives.
+
+    Returns:
+        The stream's parts, length and checksum.
+    """
+    sink = _Gather()
+    with pa.PythonFile(sink, mode="w") as file, pa.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+    parts = tuple(part for part in sink.parts if len(part))
+    return Encoded(parts, sum(map(len, parts)), checksum(parts))
+
+
+def encode_to_buffer(table: pa.Table) -> tuple[pa.Buffer, str]:
+    """Write ``table`` once, into one new buffer. Returns the buffer and its checksum."""
+    encoded = encode(table)
+    buffer = pa.allocate_buffer(encoded.nbytes)
+    target = memoryview(buffer).cast("B")
+    position = 0
+    for part in encoded.parts:
+        target[position : position + len(part)] = part
+        position += len(part)
+    return buffer, encoded.checksum
+
+
+def read(buffer: pa.Buffer) -> pa.Table:
+    """Decode a stream of our own, zero-copy: the columns are views into ``buffer``."""
+    with pa.ipc.open_stream(pa.BufferReader(buffer)) as reader:
+        return reader.read_all()
+
+
+def decode(buffer: pa.Buffer, *, rows: int | None, max_rows: int, max_bytes: int, validate: bool = True) -> pa.Table:
+    """Decode a stream that came from outside.
+
+    Args:
+        buffer: The whole body; the table's columns are views into it.
+        rows: Rows that were announced, or None when nothing was.
+        max_rows: Most rows accepted.
+        max_bytes: Most bytes accepted once decoded.
+        validate: Whether every value is checked (``validate(full=True)``); off only for trusted peers.
+
+    Raises:
+        BadBodyError: The bytes are no valid stream, end early, or hold another number of rows.
+        TooLargeError: A limit is exceeded.
+    """
+    if bytes(buffer[-len(END_OF_STREAM) :]) != END_OF_STREAM:
+        raise BadBodyError("The Arrow stream has no end mark: it was cut off.", hint=_AGAIN)
+    source = pa.BufferReader(buffer)
+    batches: list[pa.RecordBatch] = []
+    seen = 0
+    try:
+        with pa.ipc.open_stream(source) as reader:
+            schema = reader.schema
+            if len(schema) > wire.MAX_COLUMNS:
+                raise TooLargeError(f"The body has {len(schema)} columns, above {wire.MAX_COLUMNS}.")
+            for batch in reader:
+                seen += batch.num_rows
+                if seen > max_rows:
+                    raise TooLargeError(
+                        f"The body has more than {max_rows} rows.", hint="Raise FRAMEWIRE_MAX_ROWS or select fewer rows."
+                    )
+                batches.append(batch)
+            trailing = buffer.size - source.tell()
+        table = pa.Table.from_batches(batches, schema)
+        if table.nbytes > max_bytes:
+            raise TooLargeError(
+                f"The body holds {table.nbytes} bytes once decoded, above {max_bytes}.",
+                hint="Raise FRAMEWIRE_MAX_BODY_BYTES or select fewer rows.",
+            )
+        if validate:
+            table.validate(full=True)
+    except (TooLargeError, BadBodyError):
+        raise
+    except Exception as exc:
+        # Whatever the decoder raises on hostile bytes (seen: UnicodeDecodeError, OverflowError) is one kind of failure here.
+        raise BadBodyError(f"The body is not a valid Arrow stream ({type(exc).__name__}).", hint=_AGAIN) from None
+    if trailing:
+        raise BadBodyError(f"{trailing} bytes follow the end of the Arrow stream.", hint=_AGAIN)
+    if rows is not None and table.num_rows != rows:
+        raise BadBodyError(f"The body holds {table.num_rows} rows where {rows} were announced.", hint=_AGAIN)
+    return table
+
+
+_AGAIN: Final = "Nothing was kept; fetch it again."
+
+
+def plain_type(dtype: pa.DataType) -> pa.DataType:
+    """``dtype`` with string and binary views replaced by ``large_string`` and ``large_binary``, at any depth."""
+    if dtype == pa.string_view():
+        return pa.large_string()
+    if dtype == pa.binary_view():
+        return pa.large_binary()
+    if pa.types.is_struct(dtype):
+        return pa.struct([_plain_field(dtype.field(i)) for i in range(dtype.num_fields)])
+    if pa.types.is_map(dtype):
+        return pa.map_(_plain_field(dtype.key_field), _plain_field(dtype.item_field), dtype.keys_sorted)
+    if pa.types.is_fixed_size_list(dtype):
+        return pa.list_(_plain_field(dtype.value_field), dtype.list_size)
+    if pa.types.is_large_list(dtype):
+        return pa.large_list(_plain_field(dtype.value_field))
+    if pa.types.is_list(dtype):
+        return pa.list_(_plain_field(dtype.value_field))
+    if pa.types.is_dictionary(dtype):
+        return pa.dictionary(dtype.index_type, plain_type(dtype.value_type), dtype.ordered)
+    return dtype
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(plain_type(field.type))
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """``schema`` for a peer that does not read views."""
+    return pa.schema([_plain_field(field) for field in schema])

@@ -1,0 +1,218 @@
+"""What to send and what may come back: wire version 1, without any I/O.
+
+A plan makes the request, judges the head of the answer before a byte of its body is read, and turns the body into a table, or
+into one of framewire's errors. The shells that move the bytes (``framewire.fetch``) hold no rule of the wire.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import httpx
+import numpy as np
+import pyarrow as pa
+
+from framewire import _ipc, wire
+from framewire.errors import (
+    BadBodyError,
+    InvalidTokenError,
+    S2SPError,
+    TooLargeError,
+    TransferFailedError,
+    UnsupportedVersionError,
+    error_from_wire,
+)
+from framewire.selection import RowSpec
+
+if TYPE_CHECKING:
+    from framewire.fetch._policy import Target
+    from framewire.settings import Settings
+
+AGAIN: Final = "Nothing was kept; call the tool again, or fetch a fresh resource_url from the resource tool."
+_MAX_ERROR_BYTES: Final = 64 << 10
+_MAX_TEXT: Final = 600
+"""Characters of a server's own error text that are passed on: it may end up before a model."""
+
+
+class FetchPlan(Protocol):
+    """One request and the judgement of its answer."""
+
+    def request(self) -> httpx.Request:
+        """The request, its target and credentials included."""
+        ...
+
+    def check_head(self, status: int, headers: httpx.Headers) -> None:
+        """Refuse an answer by its head alone, before its body is read."""
+        ...
+
+    def finish(self, status: int, headers: httpx.Headers, body: pa.Buffer) -> pa.Table:
+        """The table, ``_row_id`` first, rows in the order asked for."""
+        ...
+
+
+@dataclass(frozen=True)
+class WirePlan:
+    """A fetch from a peer whose token promises wire version 1.
+
+    Attributes:
+        target: Where to, as the policy allowed it.
+        rows: Rows asked for, or None for all.
+        columns: Columns asked for, or None for all.
+        settings: Limits.
+    """
+
+    target: Target
+    rows: RowSpec | None
+    columns: tuple[str, ...] | None
+    settings: Settings
+
+    def request(self) -> httpx.Request:
+        """``GET`` for a whole body, which can be resumed; ``POST`` for a selection."""
+        headers = {
+            "Accept": wire.ARROW_STREAM,
+            "Accept-Encoding": "identity",
+            wire.H_VERSION: wire.WIRE_VERSION,
+            wire.H_TYPES: wire.TYPES_VIEWS,
+        }
+        if self.rows is None and self.columns is None:
+            return httpx.Request("GET", self.target.url, headers=headers)
+        return _post(self.target.url, headers, selection_payload(self.rows, self.columns))
+
+    def check_head(self, status: int, headers: httpx.Headers) -> None:
+        """See :class:`FetchPlan`. The order is fixed: status, version, form, length, rows, checksum."""
+        if status != 200:
+            _check_error_head(status, headers)
+            return
+        if headers.get(wire.H_VERSION) != wire.WIRE_VERSION:
+            raise UnsupportedVersionError("The server does not answer in wire version 1.", hint="Update the older side.")
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != wire.ARROW_STREAM:
+            raise BadBodyError("The answer is not an Arrow stream.", hint=AGAIN)
+        check_length(headers, self.settings.max_body_bytes)
+        rows = _announced_rows(headers)
+        if rows > self.settings.max_rows:
+            raise TooLargeError(
+                f"The answer has {rows} rows, above {self.settings.max_rows}.",
+                hint="Select fewer rows with row_ids, or raise FRAMEWIRE_MAX_ROWS.",
+            )
+        expected = None if self.rows is None else self.rows.count()
+        if expected is not None and rows != expected:
+            raise BadBodyError(f"The answer has {rows} rows where {expected} were asked for.", hint=AGAIN)
+        if not headers.get(wire.H_CHECKSUM, "").startswith(f"{wire.CHECKSUM_ALGORITHM}="):
+            raise BadBodyError("The answer has no checksum.", hint=AGAIN)
+
+    def finish(self, status: int, headers: httpx.Headers, body: pa.Buffer) -> pa.Table:
+        """See :class:`FetchPlan`."""
+        if status != 200:
+            raise _error_of(status, body)
+        self.check_head(status, headers)
+        if str(body.size) != headers.get("content-length", str(body.size)):
+            raise TransferFailedError("The answer has another length than announced.", hint=AGAIN)
+        if _ipc.checksum([body]) != headers[wire.H_CHECKSUM]:
+            raise BadBodyError("The checksum does not match: the body was altered on its way.", hint=AGAIN)
+        table = _ipc.decode(
+            body,
+            rows=_announced_rows(headers),
+            max_rows=self.settings.max_rows,
+            max_bytes=self.settings.max_body_bytes,
+            validate=not self.target.trusted,
+        )
+        self._check_columns(table)
+        _check_ids(table, self.rows)
+        return table
+
+    def _check_columns(self, table: pa.Table) -> None:
+        names = table.column_names
+        if not names or names[0] != wire.ROW_ID or table.schema.field(0).type != pa.int64() or len(set(names)) < len(names):
+            raise BadBodyError(f"The body's first column is not {wire.ROW_ID} (int64), or a name stands twice.", hint=AGAIN)
+        if self.columns is not None and tuple(names[1:]) != self.columns:
+            raise BadBodyError("The body has other columns than were asked for.", hint=AGAIN)
+
+
+def _check_ids(table: pa.Table, rows: RowSpec | None) -> None:
+    """The ids that arrived are those asked for, in their order."""
+    column = table.column(0)
+    if column.null_count:
+        raise BadBodyError(f"{wire.ROW_ID} holds nulls.", hint=AGAIN)
+    got = column.to_numpy()
+    if rows is None:
+        good = bool((got == np.arange(len(got))).all())
+    elif rows.is_open:
+        # The end of an open range is the server's to know; its closed head is not worth a second rule.
+        good = not len(got) or bool(got.min() >= 0)
+    else:
+        good = bool(np.array_equal(got, rows.expand()))
+    if not good:
+        raise BadBodyError("The body holds other rows than were asked for.", hint=AGAIN)
+
+
+def selection_payload(rows: RowSpec | None, columns: Sequence[str] | None) -> dict[str, Any]:
+    """The JSON object of a ``POST``; keys for "all" are left out."""
+    payload: dict[str, Any] = {}
+    if rows is not None:
+        payload["row_ids"] = rows.to_wire()
+    if columns is not None:
+        payload["columns"] = list(columns)
+    return payload
+
+
+def _post(url: str, headers: dict[str, str], payload: dict[str, Any]) -> httpx.Request:
+    content = json.dumps(payload, separators=(",", ":")).encode()
+    if len(content) > wire.MAX_REQUEST_BYTES:
+        raise TooLargeError(
+            f"The selection takes {len(content)} bytes, above {wire.MAX_REQUEST_BYTES}.",
+            hint="Select neighbouring rows as ranges, or fetch every row.",
+        )
+    return httpx.Request("POST", url, headers=headers | {"Content-Type": wire.JSON}, content=content)
+
+
+post = _post
+
+
+def check_length(headers: httpx.Headers, max_bytes: int) -> None:
+    """Refuse a body that is announced above ``max_bytes``."""
+    text = headers.get("content-length")
+    if text is None or not text.isdecimal():
+        raise BadBodyError("The answer does not say its length.", hint=AGAIN)
+    if int(text) > max_bytes:
+        raise TooLargeError(
+            f"The body has {text} bytes, above {max_bytes}.",
+            hint="Select fewer rows with row_ids, or raise FRAMEWIRE_MAX_BODY_BYTES.",
+        )
+
+
+def _announced_rows(headers: httpx.Headers) -> int:
+    text = headers.get(wire.H_ROWS, "")
+    if not text.isascii() or not text.isdecimal() or len(text) > 18:
+        raise BadBodyError("The answer does not say its number of rows.", hint=AGAIN)
+    return int(text)
+
+
+def _check_error_head(status: int, headers: httpx.Headers) -> None:
+    if status < 400:
+        raise TransferFailedError(f"The server answered with status {status}.", hint="Redirects are not followed. " + AGAIN)
+    length = headers.get("content-length", "")
+    if not length.isdecimal() or int(length) > _MAX_ERROR_BYTES:
+        raise TransferFailedError(f"The server answered with status {status}.", hint=AGAIN)
+
+
+def _error_of(status: int, body: pa.Buffer) -> S2SPError:
+    """The error that an answer carries; what it says is cut to a length fit for a model's context."""
+    try:
+        payload = json.loads(bytes(body))
+    except (ValueError, RecursionError):
+        payload = None
+    if isinstance(payload, dict) and isinstance(payload.get("code"), str):
+        texts = {key: str(payload.get(key, ""))[:_MAX_TEXT] for key in ("code", "error", "hint")}
+        facts = {k: payload[k] for k in ("rows_that_fit", "total_rows", "row") if type(payload.get(k)) is int}
+        return error_from_wire(texts | facts)
+    if status in (404, 410):
+        return InvalidTokenError("The resource_url is unknown to its server, or was used up.", hint=_FRESH)
+    return TransferFailedError(f"The server answered with status {status}.", hint=AGAIN)
+
+
+error_of = _error_of
+check_error_head = _check_error_head
+_FRESH: Final = "Call the resource tool again for a fresh one."

@@ -1,0 +1,240 @@
+"""DataPlane: a body store and the listener that serves it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from types import TracebackType
+from urllib.parse import urlsplit
+
+import anyio.to_thread
+import pyarrow as pa
+
+from framewire import wire
+from framewire.errors import ArgumentError, LifecycleError
+from framewire.handle import Handle
+from framewire.publish import publish_table
+from framewire.serve import DataApp, HostPolicy, Listener
+from framewire.settings import Settings
+from framewire.store import BodyStore, MemoryStore, Stats
+from framewire.table import to_table
+from framewire.typing import Tabular
+
+logger = logging.getLogger(__name__)
+
+_WILDCARD = ("0.0.0.0", "::")
+
+
+class DataPlane:
+    """Publishes tables and serves them over HTTP.
+
+    Works under ``with`` and ``async with``. Every method is thread-safe.
+
+    Args:
+        settings: Read from the environment when not given.
+        host: Address that the plane's own listener binds.
+        port: Its port; 0 for a free one.
+        public_url: Base of advertised URLs, in place of the listener's own address; wins over ``settings``.
+        ttl_seconds: Default life of a handle, in seconds; wins over ``settings``.
+        store: Where bodies live; a :class:`MemoryStore` within the memory budget by default.
+
+    Attributes:
+        app: The pure ASGI app behind the listener, for mounting in another server (then ``start(listen=False)``).
+        settings: The settings in force.
+    """
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        public_url: str | None = None,
+        ttl_seconds: float | None = None,
+        store: BodyStore | None = None,
+    ) -> None:
+        self.settings = (settings or Settings.from_env()).replace(public_url=public_url, ttl_seconds=ttl_seconds)
+        self._host, self._port = host, port
+        self._store: BodyStore = store or MemoryStore(self.settings.memory_budget_bytes)
+        names = list(self.settings.allowed_hosts)
+        if self.settings.public_url:
+            names.append(urlsplit(self.settings.public_url).hostname or "")
+        self.app = DataApp(
+            self._store, HostPolicy(host, names), max_selection_bytes=self.settings.max_selection_bytes
+        )
+        self._lock = threading.Lock()
+        self._pid = os.getpid()
+        self._listener: Listener | None = None
+        self._base_url: str | None = None
+        self._stopped = False
+        self._wake = threading.Event()
+        self._sweeper: threading.Thread | None = None
+
+    # --- life ---------------------------------------------------------------------------------------------------------
+
+    def start(self, *, listen: bool = True, base_url: str | None = None) -> DataPlane:
+        """Start once; later calls do nothing.
+
+        Args:
+            listen: Open the plane's own listener. False when ``app`` is mounted in another server.
+            base_url: What that other server is reached at; ``public_url`` wins over it.
+
+        Raises:
+            SettingError: The address cannot be bound.
+            LifecycleError: The plane was stopped.
+        """
+        with self._lock:
+            self._check_alive()
+            if self._sweeper is None:
+                # The thread holds the store alone, so that a plane nobody keeps is collected and ends it.
+                self._sweeper = threading.Thread(
+                    target=_sweep, args=(self._store, self._wake, weakref.ref(self)), name="framewire-sweeper", daemon=True
+                )
+                self._sweeper.start()
+            if listen and self._listener is None:
+                self._listener = Listener(self.app, host=self._host, port=self._port)
+                self._listener.start()
+                base_url = _address(self._host, self._listener.port)
+                self._warn_unreachable()
+            if self.settings.public_url or base_url:
+                self._base_url = self.settings.public_url or base_url
+        return self
+
+    def stop(self) -> None:
+        """Stop the listener (running transfers drain for a moment, then break visibly) and drop every body."""
+        with self._lock:
+            if self._stopped:
+                return
+            self._stopped = True
+            listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.stop()
+        self._store.close()
+        self._wake.set()
+
+    def __enter__(self) -> DataPlane:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> DataPlane:
+        return await anyio.to_thread.run_sync(self.start)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await anyio.to_thread.run_sync(self.stop)
+
+    @property
+    def base_url(self) -> str:
+        """What advertised URLs start with, without a trailing slash.
+
+        Raises:
+            LifecycleError: The plane was not started.
+        """
+        if self._base_url is None:
+            raise LifecycleError("The data plane is not running.", hint="Start it, or use it under 'with'.")
+        return self._base_url
+
+    # --- bodies -------------------------------------------------------------------------------------------------------
+
+    def publish(
+        self, data: Tabular, *, ttl_seconds: float | None = None, max_uses: int | None = None, tool: str = ""
+    ) -> Handle:
+        """Convert ``data`` and publish it. Blocks while it does; see :meth:`publish_async`.
+
+        Args:
+            data: Anything tabular (see :func:`framewire.to_table`); it is not changed.
+            ttl_seconds: Life of the handle; the plane's default when None.
+            max_uses: Reserved; only None is accepted.
+            tool: Name of the tool to call again once the handle has ended.
+
+        Returns:
+            The handle, to pass to a consumer.
+
+        Raises:
+            PublishError: ``data`` has no exact form, or there is no room for it.
+            LifecycleError: The plane is not running.
+        """
+        return self.publish_table(to_table(data), ttl_seconds=ttl_seconds, max_uses=max_uses, tool=tool)
+
+    def publish_table(
+        self, table: pa.Table, *, ttl_seconds: float | None = None, max_uses: int | None = None, tool: str = ""
+    ) -> Handle:
+        """:meth:`publish` for a table that ``to_table`` has normalised already."""
+        self._check_alive()
+        handle = publish_table(
+            table,
+            self._store,
+            base_url=self.base_url,
+            ttl_seconds=self.settings.ttl_seconds if ttl_seconds is None else ttl_seconds,
+            max_uses=max_uses,
+            tool=tool,
+        )
+        self._wake.set()
+        return handle
+
+    async def publish_async(
+        self, data: Tabular, *, ttl_seconds: float | None = None, max_uses: int | None = None, tool: str = ""
+    ) -> Handle:
+        """:meth:`publish` off the event loop."""
+        return await anyio.to_thread.run_sync(
+            lambda: self.publish(data, ttl_seconds=ttl_seconds, max_uses=max_uses, tool=tool)
+        )
+
+    def revoke(self, handle: Handle | str) -> None:
+        """End a handle now; running transfers finish.
+
+        Args:
+            handle: The handle, or its ``resource_url``.
+
+        Raises:
+            InvalidTokenError: It is not a live handle of this plane.
+        """
+        url = handle.resource_url if isinstance(handle, Handle) else handle
+        _, found, token = url.partition(wire.DATA_PREFIX)
+        if not found:
+            raise ArgumentError("This is not a resource_url.", hint="Pass the Handle, or its resource_url.")
+        self._store.revoke(token)
+
+    def stats(self) -> Stats:
+        """What the store holds now."""
+        return self._store.stats()
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _check_alive(self) -> None:
+        if self._pid != os.getpid():
+            raise LifecycleError(
+                "This data plane belongs to the parent of a forked process.", hint="Create a DataPlane in each process."
+            )
+        if self._stopped:
+            raise LifecycleError("The data plane is stopped.", hint="Create a new DataPlane.")
+
+    def _warn_unreachable(self) -> None:
+        if self._host in _WILDCARD and not self.settings.public_url:
+            logger.warning(
+                "The data plane listens on every address but advertises a loopback URL, which other hosts cannot reach. "
+                "Set FRAMEWIRE_PUBLIC_URL to the address that consumers use."
+            )
+
+
+def _address(host: str, port: int) -> str:
+    """The URL of a listener; a wildcard address is reached on loopback."""
+    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
+
+
+def _sweep(store: BodyStore, wake: threading.Event, owner: weakref.ref[DataPlane]) -> None:
+    """Expire bodies on time, without being asked, for as long as the plane lives."""
+    while True:
+        plane = owner()
+        if plane is None or plane._stopped:
+            return
+        del plane
+        pause = store.sweep()
+        wake.wait(min(pause, 60.0) if pause is not None else 60.0)
+        wake.clear()

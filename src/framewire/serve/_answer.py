@@ -1,0 +1,175 @@
+"""Body + selection + what the client reads -> the bytes of an answer. Blocking work: runs off the event loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from framewire import _ipc, _rows, wire
+from framewire._compact import compact
+from framewire.errors import BadRangeError, NoRoomError, OverloadedError, TooLargeError, UnknownColumnError
+from framewire.selection import Rows, Selection, resolve_rows
+from framewire.serve._negotiate import ByteRange, Wants, parse_range
+from framewire.serve._take import take
+from framewire.store import BodyStore, Entry, Representation
+
+_VARY: Final = f"Accept, {wire.H_TYPES}"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A finished answer, its bytes held as views.
+
+    Attributes:
+        status: HTTP status.
+        headers: Without Content-Length, which is ``encoded.nbytes``.
+        encoded: The bytes.
+        room: Closed once they are sent: gives back the memory that a selection took.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    encoded: _ipc.Encoded
+    room: ExitStack = field(default_factory=ExitStack, repr=False)
+
+    def slices(self) -> Iterator[memoryview]:
+        """The bytes, at most 1 MiB at a time."""
+        return self.encoded.slices()
+
+
+def answer(
+    entry: Entry, selection: Selection, wants: Wants, store: BodyStore, *, max_selection_bytes: int, byte_range: str = "", if_range: str = ""
+) -> Answer:
+    """Make the answer to one fetch.
+
+    Raises:
+        RowOutOfRangeError, UnknownColumnError: The selection does not fit the table.
+        TooLargeError: A scattered selection or a JSON answer is above its limit.
+        OverloadedError: The memory budget has no room for it now.
+        BadRangeError: ``Range`` lies outside the body.
+    """
+    table = entry.body.table
+    rows = resolve_rows(selection.rows, table.num_rows)
+    names = _columns(selection, table)
+    if wants.arrow and rows.is_all and names is None:
+        return _whole(entry, wants, byte_range, if_range)
+    with ExitStack() as room:
+        chosen = _select(table, rows, names, store, room, max_selection_bytes)
+        if not wants.arrow:
+            return _json(chosen, room.pop_all())
+        if not wants.views:
+            chosen = chosen.cast(_ipc.plain_schema(chosen.schema))
+        encoded = _ipc.encode(chosen)
+        return Answer(200, _headers(encoded.checksum, chosen.num_rows), encoded, room.pop_all())
+
+
+def _columns(selection: Selection, table: pa.Table) -> list[str] | None:
+    """Columns to send, ``_row_id`` first, or None for the table as it stands."""
+    if selection.columns is None:
+        return None
+    known = set(table.column_names)
+    for name in selection.columns:
+        if name not in known:
+            raise UnknownColumnError.build(name, table.column_names)
+    return [wire.ROW_ID, *selection.columns]
+
+
+def _whole(entry: Entry, wants: Wants, byte_range: str, if_range: str) -> Answer:
+    body = entry.body
+    form = body.stored if wants.views or not body.has_views else _plain(entry)
+    view = memoryview(form.buffer).cast("B")
+    headers = _headers(form.checksum, body.total_rows) | {"ETag": form.etag, "Accept-Ranges": "bytes"}
+    # A range of other bytes than the client holds would be spliced into nonsense: If-Range must name this representation.
+    wanted = _range(byte_range, len(view)) if byte_range and if_range in ("", form.etag) else None
+    if wanted is None:
+        return Answer(200, headers, _ipc.Encoded((view,), len(view), form.checksum))
+    part = view[wanted.start : wanted.stop]
+    headers |= {"Content-Range": f"bytes {wanted.start}-{wanted.stop - 1}/{len(view)}", wire.H_CHECKSUM: _ipc.checksum([part])}
+    return Answer(206, headers, _ipc.Encoded((part,), len(part), headers[wire.H_CHECKSUM]))
+
+
+def _range(text: str, nbytes: int) -> ByteRange | None:
+    try:
+        return parse_range(text, nbytes)
+    except ValueError:
+        raise BadRangeError("The range lies outside the body.", hint=f"It has {nbytes} bytes.", details={"nbytes": nbytes}) from None
+
+
+def _plain(entry: Entry) -> Representation:
+    try:
+        return entry.plain()
+    except NoRoomError as exc:
+        raise OverloadedError("The server has no room to make this form of the body now.", hint="Try again later.") from exc
+
+
+def _select(
+    table: pa.Table, rows: Rows, names: list[str] | None, store: BodyStore, room: ExitStack, max_bytes: int
+) -> pa.Table:
+    chosen = table if names is None else table.select(names)
+    if rows.is_all:
+        return chosen
+    run = rows.contiguous
+    if run is not None:
+        part = chosen.slice(run[0], run[1] - run[0])
+        _reserve(store, room, part.nbytes)
+        return compact(part)
+    nbytes = _estimate(chosen, rows.count)
+    if nbytes > max_bytes:
+        fit = max(max_bytes * rows.count // nbytes, 1)
+        raise TooLargeError(
+            f"{rows.count} scattered rows are about {nbytes} bytes, above {max_bytes}.",
+            hint=f"Fetch them in parts of at most {fit} rows.",
+            details={"rows_that_fit": fit, "total_rows": table.num_rows},
+        )
+    _reserve(store, room, nbytes)
+    return compact(take(chosen, rows.indices()))
+
+
+def _estimate(table: pa.Table, count: int) -> int:
+    return -(-int(table.nbytes) * count // max(table.num_rows, 1))
+
+
+def _reserve(store: BodyStore, room: ExitStack, nbytes: int) -> None:
+    try:
+        room.enter_context(store.reserve(nbytes))
+    except NoRoomError as exc:
+        raise OverloadedError("The server has no room for this selection now.", hint="Try again later, or select fewer rows.") from exc
+
+
+def _json(table: pa.Table, room: ExitStack) -> Answer:
+    """The reference's answer: ``{"body": [rows], "total_rows": n}``."""
+    with room:
+        limit = wire.MAX_JSON_ANSWER_BYTES
+        # Every value takes two bytes or more in JSON: a table of more values than that is refused before it is encoded.
+        if table.num_rows * table.num_columns * 2 > limit or table.nbytes > 4 * limit:
+            raise _json_too_large(table, None)
+        text = _rows.dumps({"body": _rows.encode_rows(table), "total_rows": table.num_rows}).encode()
+        if len(text) > limit:
+            raise _json_too_large(table, len(text))
+    headers = _headers(_ipc.checksum([text]), table.num_rows) | {"Content-Type": wire.JSON}
+    return Answer(200, headers, _ipc.Encoded((memoryview(text),), len(text), headers[wire.H_CHECKSUM]))
+
+
+def _json_too_large(table: pa.Table, nbytes: int | None) -> TooLargeError:
+    size = nbytes or max(table.nbytes, table.num_rows * table.num_columns * 2)
+    fit = max(table.num_rows * wire.MAX_JSON_ANSWER_BYTES // (2 * size), 1)
+    return TooLargeError(
+        f"The rows are above {wire.MAX_JSON_ANSWER_BYTES} bytes as JSON.",
+        hint=f"Accept {wire.ARROW_STREAM}, or ask for about {fit} rows or fewer columns at a time.",
+        details={"rows_that_fit": fit},
+    )
+
+
+def _headers(checksum: str, rows: int) -> dict[str, str]:
+    return {
+        "Content-Type": wire.ARROW_STREAM,
+        wire.H_VERSION: wire.WIRE_VERSION,
+        wire.H_ROWS: str(rows),
+        wire.H_CHECKSUM: checksum,
+        "Vary": _VARY,
+        "Cache-Control": "no-store",
+    }

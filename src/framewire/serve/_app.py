@@ -1,0 +1,219 @@
+"""DataApp: the pure ASGI app that speaks wire version 1."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final, TypeAlias, TypeVar
+from urllib.parse import parse_qsl
+
+import anyio
+import anyio.to_thread
+from anyio.lowlevel import RunVar
+from starlette.routing import Route, Router
+
+from framewire import wire
+from framewire.errors import LifecycleError, RequestError, S2SPError, SelectionError, TooLargeError
+from framewire.selection import Selection, parse_selection
+from framewire.serve._answer import Answer, answer
+from framewire.serve._hosts import HostPolicy
+from framewire.serve._negotiate import Headers, negotiate
+from framewire.store import BodyStore, Entry
+
+T = TypeVar("T")
+Scope: TypeAlias = MutableMapping[str, Any]
+Message: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[Message]]
+Send: TypeAlias = Callable[[Message], Awaitable[None]]
+
+logger = logging.getLogger(__name__)
+
+_WORKERS: Final = 4
+"""Selections and encodings made at once, in threads beside those of the SDK's sync tools."""
+_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("framewire.serve")
+
+
+class MethodError(RequestError):
+    """A method that the path does not answer to."""
+
+    status = 405
+
+
+class DataApp:
+    """ASGI app over a body store: ``/s2sp/data/{token}`` and ``/s2sp/health``.
+
+    Args:
+        store: Where bodies are.
+        hosts: Which ``Host`` and ``Origin`` headers are answered.
+        max_selection_bytes: Largest scattered selection that is materialised.
+    """
+
+    def __init__(self, store: BodyStore, hosts: HostPolicy, *, max_selection_bytes: int) -> None:
+        self.hosts = hosts
+        self._store = store
+        self._max_selection_bytes = max_selection_bytes
+        self._router = Router(
+            [
+                Route(wire.HEALTH_PATH, _Endpoint(self._health)),
+                Route(wire.DATA_PREFIX + "{token}", _Endpoint(self._data)),
+            ]
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; every failure is one of framewire's JSON errors."""
+        if scope["type"] != "http":
+            await self._router(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            headers = Headers(scope["headers"])
+            self.hosts.check(headers.get("host"), headers.get("origin"))
+            await self._router(scope, receive, watched)
+        except S2SPError as exc:
+            if started:
+                raise
+            await _send_error(exc, scope, send)
+        except Exception:
+            # Once bytes are out, only breaking the connection tells the client; before that, a plain error can.
+            if started:
+                raise
+            logger.exception("A data-plane request failed")
+            await _send_error(S2SPError("The data plane failed.", hint="Try again; its log says more."), scope, send)
+
+    async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in ("GET", "HEAD"):
+            raise MethodError(f"{scope['method']} is not answered here.", hint="Use GET.")
+        await _send_json(200, {"status": "ok"}, scope, send)
+
+    async def _data(self, scope: Scope, receive: Receive, send: Send) -> None:
+        token = scope["path_params"]["token"]
+        method = scope["method"]
+        if method == "DELETE":
+            self._store.revoke(token)
+            await _send_json(200, {"revoked": True}, scope, send)
+            return
+        if method not in ("GET", "HEAD", "POST"):
+            raise MethodError(f"{method} is not answered here.", hint="Use POST, GET, HEAD or DELETE.")
+        headers = Headers(scope["headers"])
+        with self._store.open(token) as entry:
+            selection = await self._selection(scope, receive, headers)
+            made = await _in_thread(self._make, entry, selection, headers, method)
+            with made.room:
+                await _send_answer(made, send, head=method == "HEAD")
+
+    async def _selection(self, scope: Scope, receive: Receive, headers: Headers) -> Selection:
+        if scope["method"] != "POST":
+            return parse_selection(_query(scope.get("query_string", b"")))
+        body = await _read(receive, headers)
+        # Parsing a large list of ids would hold up every other transfer on this loop.
+        return await _in_thread(_parse_body, body) if len(body) > 4096 else _parse_body(body)
+
+    def _make(self, entry: Entry, selection: Selection, headers: Headers, method: str) -> Answer:
+        ranged = headers.get("range") if method == "GET" else ""
+        return answer(
+            entry,
+            selection,
+            negotiate(headers),
+            self._store,
+            max_selection_bytes=self._max_selection_bytes,
+            byte_range=ranged,
+            if_range=headers.get("if-range"),
+        )
+
+
+async def _in_thread(function: Callable[..., T], *args: Any) -> T:
+    """Run blocking work off the loop, under a limiter of this loop's own."""
+    limiter = _LIMITER.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(_WORKERS)
+        _LIMITER.set(limiter)
+    return await anyio.to_thread.run_sync(function, *args, limiter=limiter)
+
+
+class _Endpoint:
+    """Marks a bound method as an ASGI app: starlette would take a plain function for a request handler."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]]) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+
+
+def _query(raw: bytes) -> dict[str, Any]:
+    """``row_ids=0,2,5-99&columns=a&columns=b`` as the object that a POST would have sent."""
+    request: dict[str, Any] = {}
+    try:
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=True, errors="strict") if raw else []
+    except ValueError:
+        raise SelectionError("The query string is malformed.", hint="Send ?row_ids=0,2,5-99&columns=a&columns=b.") from None
+    for key, value in pairs:
+        if key == "columns":
+            request.setdefault("columns", []).append(value)
+        elif key in request:
+            raise SelectionError(f"{key[:80]!r} stands twice in the query.", hint="Send it once.")
+        else:
+            request[key] = value
+    return request
+
+
+async def _read(receive: Receive, headers: Headers) -> bytes:
+    """The request's body, never more than the limit."""
+    too_large = TooLargeError(
+        f"The request is above {wire.MAX_REQUEST_BYTES} bytes.", hint='Write neighbouring row ids as ranges ("5-99"), or split it.'
+    )
+    if headers.get("content-length").isdecimal() and int(headers.get("content-length")) > wire.MAX_REQUEST_BYTES:
+        raise too_large
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise LifecycleError("The client went away before its request was whole.")
+        parts.append(message.get("body", b""))
+        size += len(parts[-1])
+        if size > wire.MAX_REQUEST_BYTES:
+            raise too_large
+        if not message.get("more_body", False):
+            return b"".join(parts)
+
+
+def _parse_body(body: bytes) -> Selection:
+    try:
+        request = json.loads(body) if body.strip() else {}
+    except (ValueError, RecursionError):
+        raise SelectionError("The request is not valid JSON.", hint='Send {"row_ids": [...], "columns": [...]} or {}.') from None
+    return parse_selection(request)
+
+
+async def _send_answer(made: Answer, send: Send, *, head: bool) -> None:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in made.headers.items()]
+    headers.append((b"content-length", str(made.encoded.nbytes).encode()))
+    await send({"type": "http.response.start", "status": made.status, "headers": headers})
+    if not head:
+        for view in made.slices():
+            await send({"type": "http.response.body", "body": view, "more_body": True})
+    await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _send_json(status: int, payload: Any, scope: Scope, send: Send) -> None:
+    text = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    headers = [
+        (b"content-type", wire.JSON.encode()),
+        (b"content-length", str(len(text)).encode()),
+        (wire.H_VERSION.encode(), wire.WIRE_VERSION.encode()),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else text, "more_body": False})
+
+
+async def _send_error(exc: S2SPError, scope: Scope, send: Send) -> None:
+    await _send_json(exc.status, exc.to_wire(), scope, send)

@@ -1,0 +1,59 @@
+"""Which ``Host`` and ``Origin`` headers a data plane answers to: the guard against DNS rebinding."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from framewire.errors import BadHostError
+
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+_WILDCARD = frozenset({"0.0.0.0", "::", ""})
+
+
+class HostPolicy:
+    """Names that a request may address this server by.
+
+    A page in a browser can make any name resolve to this server, but not change the name it sends: so names are listed. A
+    server bound to every address also answers to any IP literal, which no name server can forge.
+
+    Args:
+        bound: The address that the listener is bound to.
+        names: Further host names: the public URL's, and those of ``FRAMEWIRE_ALLOWED_HOSTS``.
+    """
+
+    def __init__(self, bound: str, names: Iterable[str] = ()) -> None:
+        self._any_literal = bound in _WILDCARD
+        self._names = _LOOPBACK | {bound.lower()} | {name.lower() for name in names}
+
+    def check(self, host: str, origin: str) -> None:
+        """Refuse a foreign ``Host`` or ``Origin``.
+
+        Raises:
+            BadHostError: The name is not one of this server's.
+        """
+        if not self._knows(f"//{host}"):
+            raise BadHostError("The Host header names another server.", hint=_HINT)
+        if origin and not self._knows(origin):
+            raise BadHostError("The Origin header names another site.", hint=_HINT)
+
+    def _knows(self, url: str) -> bool:
+        try:
+            name = (urlsplit(url).hostname or "").lower()
+        except ValueError:
+            return False
+        if name in self._names:
+            return bool(name)
+        return self._any_literal and _is_literal(name)
+
+
+_HINT = "The server's operator can add it to FRAMEWIRE_ALLOWED_HOSTS, or set FRAMEWIRE_PUBLIC_URL."
+
+
+def _is_literal(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

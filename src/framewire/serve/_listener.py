@@ -1,0 +1,127 @@
+"""Listener: an ASGI app on a socket of its own, in a thread of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any, Final
+
+import uvicorn
+
+from framewire.errors import LifecycleError, SettingError
+
+logger = logging.getLogger(__name__)
+
+_START_SECONDS: Final = 30.0
+
+
+def uvicorn_config(app: Any, *, drain_seconds: float, lifespan: str = "off", **options: Any) -> uvicorn.Config:
+    """How framewire runs uvicorn: no access log (its lines hold tokens), nothing on stdout, uvloop and httptools if there.
+
+    Args:
+        app: The ASGI app.
+        drain_seconds: How long running transfers may go on once a stop was asked for; then they break visibly.
+        lifespan: ``on`` for apps that have one.
+        **options: Further arguments of ``uvicorn.Config``.
+    """
+    return uvicorn.Config(
+        app,
+        http="httptools" if importlib.util.find_spec("httptools") else "h11",
+        loop="uvloop" if importlib.util.find_spec("uvloop") else "asyncio",
+        ws="none",
+        lifespan=lifespan,  # type: ignore[arg-type]
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=max(int(drain_seconds), 1),
+        **options,
+    )
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A bound socket for ``host`` and ``port`` (0 for a free one).
+
+    Raises:
+        SettingError: The address cannot be bound; said plainly, where uvicorn would end the process.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+    except OSError as exc:
+        sock.close()
+        raise SettingError(
+            f"The data plane cannot listen on {host!r} port {port}: {exc.strerror or exc}.",
+            hint="Choose another s2sp_port, or 0 for a free one.",
+        ) from None
+    return sock
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers, which belong to the main program, and with a sign that it is up."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.up = threading.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.up.set()
+
+
+class Listener:
+    """Serves ``app`` from a daemon thread until :meth:`stop`.
+
+    Args:
+        app: The ASGI app.
+        host: Address to bind.
+        port: Port to bind; 0 for a free one.
+        drain_seconds: See :func:`uvicorn_config`.
+    """
+
+    def __init__(self, app: Any, *, host: str, port: int, drain_seconds: float = 2.0) -> None:
+        self._sock = bind(host, port)
+        self.port: int = self._sock.getsockname()[1]
+        self._server = _Server(uvicorn_config(app, drain_seconds=drain_seconds))
+        self._failed: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="framewire-data-plane", daemon=True)
+        self._drain_seconds = drain_seconds
+
+    def start(self) -> None:
+        """Start the thread and wait until it listens.
+
+        Raises:
+            LifecycleError: It did not come up.
+        """
+        self._thread.start()
+        if not self._server.up.wait(_START_SECONDS) or self._failed is not None:
+            raise LifecycleError("The data plane's listener did not start.") from self._failed
+
+    def _run(self) -> None:
+        try:
+            self._server.run(sockets=[self._sock])
+        except BaseException as exc:
+            self._failed = exc
+            logger.exception("The data plane's listener ended")
+        finally:
+            self._sock.close()
+            self._server.up.set()
+
+    def stop(self) -> None:
+        """Stop accepting, let transfers drain, break those that do not, and wait for the thread."""
+        self._server.should_exit = True
+        self._thread.join(self._drain_seconds + 5.0)
+        if self._thread.is_alive():
+            self._server.force_exit = True
+            self._thread.join(5.0)

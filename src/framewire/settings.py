@@ -1,0 +1,173 @@
+"""Settings: every environment variable of framewire, in one table, read once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from framewire.errors import SettingError
+
+_GIB: Final = 1 << 30
+_OFF: Final = "off"
+_AUTO: Final = "auto"
+
+
+def _quarter_of_memory() -> int:
+    """A quarter of this machine's memory, in bytes (1 GiB where the system does not say)."""
+    try:
+        return max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4, 64 << 20)
+    except (ValueError, OSError, AttributeError):
+        return _GIB
+
+
+def _origins(name: str, text: str) -> tuple[str, ...]:
+    return tuple(_origin(name, part.strip()) for part in text.split(",") if part.strip())
+
+
+def _origin(name: str, text: str) -> str:
+    """Normalise ``scheme://host:port[/prefix]``; the port may be ``*`` on a loopback literal only."""
+    parts = urlsplit(text if "://" in text else "")
+    wild = parts.netloc.endswith(":*")
+    netloc = parts.netloc[:-2] if wild else parts.netloc
+    path = parts.path.rstrip("/")
+    good = parts.scheme in ("http", "https") and netloc and not (parts.query or parts.fragment)
+    if not good or "@" in netloc or not text.isascii() or "/s2sp/data/" in f"{path}/":
+        # The entry is not shown: it may hold a password, or be a whole resource_url with its token.
+        raise SettingError(
+            f"{name} has an entry that is no origin.",
+            hint="Write origins separated by commas, such as http://127.0.0.1:8080 or https://data.example.org, or base"
+            " URLs such as https://example.org/data: what stands before /s2sp/data/ in a resource_url.",
+        )
+    if wild and netloc not in ("127.0.0.1", "localhost", "[::1]"):
+        raise SettingError(f"{name} holds {text!r}.", hint="Only loopback hosts may have the port '*'.")
+    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
+
+
+def _positive(name: str, text: str) -> int:
+    try:
+        value = int(text.replace("_", ""))
+    except ValueError:
+        value = 0
+    if value <= 0:
+        raise SettingError(f"{name} is {text!r}.", hint="It takes a positive whole number.")
+    return value
+
+
+def _seconds(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise SettingError(f"{name} is {text!r}.", hint="It takes a positive number of seconds.")
+    return value
+
+
+def _same_host(name: str, text: str) -> str:
+    if text not in (_AUTO, _OFF):
+        raise SettingError(f"{name} is {text!r}.", hint="It takes 'auto' or 'off'.")
+    return text
+
+
+def _public_url(name: str, text: str) -> str:
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment or "@" in parts.netloc:
+        raise SettingError(f"{name} is {text!r}.", hint="It takes a URL such as https://data.example.org/prefix.")
+    return text.rstrip("/")
+
+
+def _text(name: str, text: str) -> str:
+    return text
+
+
+def _names(name: str, text: str) -> tuple[str, ...]:
+    return tuple(part.strip().lower() for part in text.split(",") if part.strip())
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that can be configured. Constructor arguments win over environment variables.
+
+    Attributes:
+        public_url: Base of advertised URLs, for servers behind a proxy or in a container (``FRAMEWIRE_PUBLIC_URL``).
+        allow_peers: Origins or base URLs that a consumer may fetch from (``FRAMEWIRE_ALLOW_PEERS``).
+        trust_peers: Origins fetched without full validation (``FRAMEWIRE_TRUST_PEERS``).
+        allowed_hosts: Further ``Host`` names that a data plane answers to (``FRAMEWIRE_ALLOWED_HOSTS``).
+        same_host: ``auto`` or ``off``: whether bodies may be mapped on one host (``FRAMEWIRE_SAME_HOST``).
+        memory_budget_bytes: Bodies held in memory, at most (``FRAMEWIRE_MEMORY_BUDGET_BYTES``; a quarter of memory).
+        disk_budget_bytes: Bodies spilled to disk, at most (``FRAMEWIRE_DISK_BUDGET_BYTES``; 10 GiB).
+        spill_dir: Folder for spilled bodies (``FRAMEWIRE_SPILL_DIR``; the system's temporary folder).
+        ttl_seconds: Life of a handle (``FRAMEWIRE_TTL_SECONDS``; 600).
+        max_body_bytes: Largest body that a consumer accepts, on the wire and expanded (``FRAMEWIRE_MAX_BODY_BYTES``; 8 GiB).
+        max_selection_bytes: Largest scattered selection that a server materialises (``FRAMEWIRE_MAX_SELECTION_BYTES``; 256 MiB).
+        max_rows: Most rows that a consumer accepts (``FRAMEWIRE_MAX_ROWS``; 2^31).
+        deadline_seconds: Time for one whole exchange (``FRAMEWIRE_DEADLINE_SECONDS``; 120).
+    """
+
+    public_url: str | None = None
+    allow_peers: tuple[str, ...] = ()
+    trust_peers: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    same_host: str = _AUTO
+    memory_budget_bytes: int = 0
+    disk_budget_bytes: int = 10 * _GIB
+    spill_dir: str | None = None
+    ttl_seconds: float = 600.0
+    max_body_bytes: int = 8 * _GIB
+    max_selection_bytes: int = 256 << 20
+    max_rows: int = 1 << 31
+    deadline_seconds: float = 120.0
+
+    def __post_init__(self) -> None:
+        if not self.memory_budget_bytes:
+            object.__setattr__(self, "memory_budget_bytes", _quarter_of_memory())
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:
+        """Read the environment once; ``overrides`` that are not None win.
+
+        Args:
+            environ: Variables to read; the process's own by default.
+            **overrides: Field values (already typed) that replace what the environment says.
+
+        Raises:
+            SettingError: A variable is malformed; the message names it.
+        """
+        source = os.environ if environ is None else environ
+        values: dict[str, Any] = {}
+        for name, (variable, parse) in VARIABLES.items():
+            if text := source.get(variable, "").strip():
+                values[name] = parse(variable, text)
+        return cls(**values).replace(**overrides)
+
+    def replace(self, **overrides: Any) -> Settings:
+        """A copy with the given fields; those that are None keep their value.
+
+        Raises:
+            SettingError: There is no such setting.
+        """
+        unknown = sorted(overrides.keys() - {f.name for f in fields(self)})
+        if unknown:
+            raise SettingError(f"There is no setting {unknown[0]!r}.", hint=f"Settings: {', '.join(VARIABLES)}.")
+        return replace(self, **{k: v for k, v in overrides.items() if v is not None})
+
+
+VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
+    "public_url": ("FRAMEWIRE_PUBLIC_URL", _public_url),
+    "allow_peers": ("FRAMEWIRE_ALLOW_PEERS", _origins),
+    "trust_peers": ("FRAMEWIRE_TRUST_PEERS", _origins),
+    "allowed_hosts": ("FRAMEWIRE_ALLOWED_HOSTS", _names),
+    "same_host": ("FRAMEWIRE_SAME_HOST", _same_host),
+    "memory_budget_bytes": ("FRAMEWIRE_MEMORY_BUDGET_BYTES", _positive),
+    "disk_budget_bytes": ("FRAMEWIRE_DISK_BUDGET_BYTES", _positive),
+    "spill_dir": ("FRAMEWIRE_SPILL_DIR", _text),
+    "ttl_seconds": ("FRAMEWIRE_TTL_SECONDS", _seconds),
+    "max_body_bytes": ("FRAMEWIRE_MAX_BODY_BYTES", _positive),
+    "max_selection_bytes": ("FRAMEWIRE_MAX_SELECTION_BYTES", _positive),
+    "max_rows": ("FRAMEWIRE_MAX_ROWS", _positive),
+    "deadline_seconds": ("FRAMEWIRE_DEADLINE_SECONDS", _seconds),
+}
+"""Field of :class:`Settings` to its environment variable and parser: the one table."""

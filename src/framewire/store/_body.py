@@ -1,0 +1,85 @@
+"""Body: one published table as the server keeps it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from framewire import _ipc
+
+
+@dataclass(frozen=True)
+class Representation:
+    """One form in which a whole body can be sent.
+
+    Attributes:
+        buffer: The Arrow IPC stream.
+        checksum: ``xxh3-128=<hex>`` of its bytes.
+    """
+
+    buffer: pa.Buffer
+    checksum: str
+
+    @property
+    def etag(self) -> str:
+        """Strong validator: representations with other bytes have other tags."""
+        return f'"{self.checksum.partition("=")[2]}"'
+
+
+@dataclass(frozen=True)
+class Body:
+    """A published table: its stored stream, and the table decoded from it without a copy.
+
+    Attributes:
+        stored: The stream as stored; string and binary views are kept.
+        table: Columns that are views into ``stored.buffer``; ``_row_id`` first.
+        tool: Name of the tool that published it, for errors that say what to call again. May be empty.
+        has_views: Whether a peer that does not read views needs another representation.
+    """
+
+    stored: Representation
+    table: pa.Table = field(repr=False)
+    tool: str
+    has_views: bool
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the stored stream."""
+        return int(self.stored.buffer.size)
+
+    @property
+    def total_rows(self) -> int:
+        """Rows of the table."""
+        return int(self.table.num_rows)
+
+    @classmethod
+    def build(cls, table: pa.Table, *, tool: str = "") -> Body:
+        """Write ``table`` (``_row_id`` first) once into a buffer of its own.
+
+        Dictionaries that differ between chunks are unified first (indices are rewritten, values shared), so that any row
+        range can be sent with one dictionary.
+        """
+        unified = table.unify_dictionaries() if _has_dictionaries(table.schema) else table
+        buffer, checksum = _ipc.encode_to_buffer(unified)
+        return cls(
+            Representation(buffer, checksum),
+            _ipc.read(buffer),
+            tool,
+            has_views=_ipc.plain_schema(table.schema) != table.schema,
+        )
+
+    def build_plain(self) -> Representation:
+        """The whole body with ``large_string`` and ``large_binary`` in place of views; same rows, other bytes."""
+        plain = self.table.cast(_ipc.plain_schema(self.table.schema))
+        return Representation(*_ipc.encode_to_buffer(plain))
+
+
+def _has_dictionaries(schema: Any) -> bool:
+    def within(dtype: pa.DataType) -> bool:
+        if pa.types.is_dictionary(dtype):
+            return True
+        return any(within(dtype.field(i).type) for i in range(dtype.num_fields))
+
+    return any(within(field.type) for field in schema)

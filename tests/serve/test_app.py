@@ -1,0 +1,241 @@
+"""The wire as a client sees it, without sockets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pyarrow as pa
+import pyarrow.ipc
+import pytest
+
+from framewire import _ipc
+from framewire.plane import DataPlane
+from framewire.settings import Settings
+
+pytestmark = pytest.mark.anyio
+
+ARROW = {"Accept": "application/vnd.apache.arrow.stream", "S2SP-Types": "views"}
+TABLE = pa.table(
+    {
+        "n": pa.array(range(100), pa.int32()),
+        "s": pa.array([f"a text that is longer than a view, number {i}" for i in range(100)], pa.string_view()),
+        "big": pa.array([2**60 + i for i in range(100)], pa.int64()),
+    }
+)
+
+
+@pytest.fixture
+async def plane() -> AsyncIterator[DataPlane]:
+    plane = DataPlane(Settings(max_selection_bytes=4096)).start(listen=False, base_url="http://127.0.0.1:1")
+    try:
+        yield plane
+    finally:
+        plane.stop()
+
+
+@pytest.fixture
+def url(plane: DataPlane) -> str:
+    return plane.publish_table(TABLE, tool="numbers").resource_url
+
+
+@pytest.fixture
+async def client(plane: DataPlane) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=plane.app)) as client:
+        yield client
+
+
+def _read(response: httpx.Response) -> pa.Table:
+    """Everything that wire version 1 promises of an Arrow answer."""
+    assert response.status_code in (200, 206), response.text
+    assert response.headers["content-type"] == "application/vnd.apache.arrow.stream"
+    assert response.headers["s2sp-version"] == "1"
+    assert int(response.headers["content-length"]) == len(response.content)
+    assert response.headers["s2sp-checksum"] == _ipc.checksum([response.content])
+    assert response.headers["vary"] == "Accept, S2SP-Types"
+    table = pa.ipc.open_stream(response.content).read_all()
+    table.validate(full=True)
+    assert table.num_rows == int(response.headers["s2sp-rows"])
+    assert response.content.endswith(_ipc.END_OF_STREAM)
+    assert table.column_names[0] == "_row_id"
+    return table
+
+
+async def test_whole_body(client: httpx.AsyncClient, url: str) -> None:
+    for response in (await client.get(url, headers=ARROW), await client.post(url, json={}, headers=ARROW)):
+        table = _read(response)
+        assert table.drop_columns("_row_id").equals(TABLE)
+        assert table["_row_id"].to_pylist() == list(range(100))
+
+
+async def test_a_peer_that_does_not_read_views_gets_large_strings(client: httpx.AsyncClient, url: str) -> None:
+    plain = await client.get(url, headers={"Accept": ARROW["Accept"]})
+    views = await client.get(url, headers=ARROW)
+    assert _read(plain).schema.field("s").type == pa.large_string()
+    assert _read(views).schema.field("s").type == pa.string_view()
+    assert _read(plain)["s"].to_pylist() == TABLE["s"].to_pylist()
+    assert plain.headers["etag"] != views.headers["etag"]
+    part = await client.post(url, json={"row_ids": [5, 3]}, headers={"Accept": ARROW["Accept"]})
+    assert _read(part).schema.field("s").type == pa.large_string()
+
+
+SELECTIONS: list[tuple[Any, list[int]]] = [
+    ([], []),
+    ([0], [0]),
+    ([7, 3, 3, 99], [7, 3, 3, 99]),
+    (["5-8", "98-"], [5, 6, 7, 8, 98, 99]),
+    (["0-99"], list(range(100))),
+    ("10-19", list(range(10, 20))),
+]
+
+
+@pytest.mark.parametrize(("row_ids", "ids"), SELECTIONS)
+@pytest.mark.parametrize("columns", [None, ["s"], ["big", "n"], ["_row_id"], []])
+async def test_selections(client: httpx.AsyncClient, url: str, row_ids: Any, ids: list[int], columns: Any) -> None:
+    request = {"row_ids": row_ids} | ({} if columns is None else {"columns": columns})
+    names = ["n", "s", "big"] if columns is None else [c for c in columns if c != "_row_id"]
+    expected = TABLE.take(pa.array(ids, pa.int64())).select(names)
+    posted = await client.post(url, json=request, headers=ARROW)
+    table = _read(posted)
+    assert table["_row_id"].to_pylist() == ids
+    assert table.drop_columns("_row_id").to_pylist() == expected.to_pylist()
+    assert table.column_names == ["_row_id", *names]
+    if columns != []:
+        text = row_ids if isinstance(row_ids, str) else ",".join(map(str, row_ids))
+        got = await client.get(url, params={"row_ids": text} | ({} if columns is None else {"columns": columns}), headers=ARROW)
+        assert got.content == posted.content
+
+
+async def test_no_byte_of_an_unselected_row_is_sent(client: httpx.AsyncClient, url: str) -> None:
+    for row_ids in ([7, 50], ["7-8"]):
+        response = await client.post(url, json={"row_ids": row_ids}, headers=ARROW)
+        assert response.content.count(b"longer than a view, number ") == 2
+
+
+async def test_the_references_json(client: httpx.AsyncClient, url: str) -> None:
+    response = await client.post(url, json={"row_ids": [2, 1], "columns": ["n", "big"]}, headers={"Accept": "*/*"})
+    assert response.headers["content-type"] == "application/json"
+    assert response.json() == {
+        "body": [
+            {"_row_id": 2, "n": 2, "big": str(2**60 + 2)},
+            {"_row_id": 1, "n": 1, "big": str(2**60 + 1)},
+        ],
+        "total_rows": 2,
+    }
+    assert response.headers["s2sp-checksum"] == _ipc.checksum([response.content])
+    assert int(response.headers["content-length"]) == len(response.content)
+
+
+async def test_ranges_resume_a_whole_body(client: httpx.AsyncClient, url: str) -> None:
+    whole = await client.get(url, headers=ARROW)
+    etag = whole.headers["etag"]
+    cut = 1000
+    rest = await client.get(url, headers=ARROW | {"Range": f"bytes={cut}-", "If-Range": etag})
+    assert rest.status_code == 206
+    assert rest.headers["content-range"] == f"bytes {cut}-{len(whole.content) - 1}/{len(whole.content)}"
+    assert rest.content == whole.content[cut:]
+    assert rest.headers["s2sp-checksum"] == _ipc.checksum([rest.content])
+    last = await client.get(url, headers=ARROW | {"Range": "bytes=-8"})
+    assert last.content == whole.content[-8:]
+    other = await client.get(url, headers=ARROW | {"Range": "bytes=5-", "If-Range": '"another"'})
+    assert other.status_code == 200
+    assert other.content == whole.content
+    beyond = await client.get(url, headers=ARROW | {"Range": f"bytes={len(whole.content)}-"})
+    assert beyond.status_code == 416
+    assert beyond.json()["code"] == "bad_range"
+    several = await client.get(url, headers=ARROW | {"Range": "bytes=0-1,4-5"})
+    assert several.status_code == 200
+
+
+async def test_head_has_the_headers_of_the_whole_body(client: httpx.AsyncClient, url: str) -> None:
+    whole = await client.get(url, headers=ARROW)
+    head = await client.head(url, headers=ARROW)
+    assert head.status_code == 200
+    assert head.content == b""
+    for name in ("content-length", "s2sp-rows", "s2sp-checksum", "etag", "accept-ranges"):
+        assert head.headers[name] == whole.headers[name]
+
+
+async def test_delete_revokes(client: httpx.AsyncClient, url: str) -> None:
+    assert (await client.delete(url)).json() == {"revoked": True}
+    for response in (await client.get(url), await client.delete(url)):
+        assert response.status_code == 410
+        assert response.json()["code"] == "revoked"
+        assert "'numbers'" in response.json()["hint"]
+
+
+async def test_health(client: httpx.AsyncClient) -> None:
+    response = await client.get("http://127.0.0.1/s2sp/health")
+    assert response.json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("request_json", "status", "code", "text"),
+    [
+        ({"row_ids": [100]}, 422, "row_out_of_range", "Row 100 does not exist"),
+        ({"row_ids": [-1]}, 422, "bad_selection", "-1 is not a row id"),
+        ({"row_ids": [True]}, 422, "bad_selection", "true is not"),
+        ({"columns": ["nn"]}, 422, "unknown_column", "no column 'nn'. Did you mean 'n'?"),
+        ({"column": ["n"]}, 422, "unknown_key", "'column'"),
+        ({"where": "n > 1"}, 422, "bad_selection", "where"),
+        ([1, 2], 422, "bad_selection", "not a JSON object"),
+    ],
+)
+async def test_bad_requests_are_named(
+    client: httpx.AsyncClient, url: str, request_json: Any, status: int, code: str, text: str
+) -> None:
+    for headers in (ARROW, {}):
+        response = await client.post(url, json=request_json, headers=headers)
+        assert (response.status_code, response.json()["code"]) == (status, code)
+        assert text in response.json()["error"]
+        assert response.json()["hint"]
+        assert response.headers["s2sp-version"] == "1"
+
+
+async def test_malformed_json_is_refused_not_taken_for_everything(client: httpx.AsyncClient, url: str) -> None:
+    response = await client.post(url, content=b'{"row_ids": [1', headers=ARROW)
+    assert (response.status_code, response.json()["code"]) == (422, "bad_selection")
+
+
+async def test_unknown_handles(client: httpx.AsyncClient, plane: DataPlane) -> None:
+    response = await client.post("http://127.0.0.1/s2sp/data/fw1" + "a" * 32, json={})
+    assert (response.status_code, response.json()["code"]) == (404, "unknown_handle")
+    assert "a" * 32 not in response.text
+
+
+async def test_large_requests_are_refused(client: httpx.AsyncClient, url: str) -> None:
+    response = await client.post(url, content=b" " * ((16 << 20) + 1))
+    assert (response.status_code, response.json()["code"]) == (413, "too_large")
+
+
+async def test_a_scattered_selection_above_the_limit_says_what_fits(client: httpx.AsyncClient, url: str) -> None:
+    response = await client.post(url, json={"row_ids": list(range(0, 100, 2)) * 4}, headers=ARROW)
+    error = response.json()
+    assert (response.status_code, error["code"]) == (413, "too_large")
+    assert 0 < error["rows_that_fit"] < 200
+    again = await client.post(url, json={"row_ids": [0, 2] * (error["rows_that_fit"] // 2)}, headers=ARROW)
+    _read(again)
+
+
+async def test_foreign_hosts_and_origins_are_refused(client: httpx.AsyncClient, url: str) -> None:
+    for headers in ({"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Origin": "null"}, {"Host": ""}):
+        response = await client.get(url, headers=headers)
+        assert (response.status_code, response.json()["code"]) == (421, "bad_host")
+        assert "FRAMEWIRE_ALLOWED_HOSTS" in response.json()["hint"]
+    assert (await client.get(url, headers={"Origin": "http://localhost:9"})).status_code == 200
+
+
+async def test_other_methods(client: httpx.AsyncClient, url: str) -> None:
+    response = await client.put(url)
+    assert response.status_code == 405
+    assert json.loads(response.text)["hint"]
+
+
+async def test_nothing_is_held_after_the_answers(client: httpx.AsyncClient, plane: DataPlane, url: str) -> None:
+    await client.post(url, json={"row_ids": [1, 5]}, headers=ARROW)
+    await client.post(url, json={"row_ids": [1, 500]}, headers=ARROW)
+    await client.get(url)
+    stats = plane.stats()
+    assert (stats.readers, stats.reserved_bytes) == (0, 0)
