@@ -12,6 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from framewire import _ipc, wire
+from framewire._compact._table import take_table
 from framewire._infer import infer_rows
 from framewire._rows import decode_rows
 from framewire._typestring import parse_type
@@ -163,4 +164,4 @@ def pick(table: pa.Table, wanted: RowSpec | None, columns: Sequence[str] | None 
                     f"Row {row_id} does not exist.", hint="Choose ids from the abstract's _row_id.", details={"row": row_id}
                 )
             positions.append(place[row_id])
-    return table.take(pa.array(positions, pa.int64()))
+    return take_table(table, pa.array(positions, pa.int64()))

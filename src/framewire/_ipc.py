@@ -15,6 +15,7 @@ import pyarrow.ipc
 import xxhash
 
 from framewire import wire
+from framewire._framing import check_expanded, scan
 from framewire.errors import BadBodyError, TooLargeError
 
 END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -98,7 +99,9 @@ def encode(table: pa.Table) -> Encoded:
     """
     sink = _Gather()
     with pa.PythonFile(sink, mode="w") as file, pa.ipc.new_stream(file, table.schema) as writer:
-        writer.write_table(table)
+        for batch in table.to_batches():
+            if batch.num_rows:  # a filter may leave thousands of empty ones, which a reader has to take up one by one
+                writer.write_batch(batch)
     parts = tuple(part for part in sink.parts if len(part))
     return Encoded(parts, sum(map(len, parts)), checksum(parts))
 
@@ -121,55 +124,42 @@ def read(buffer: pa.Buffer) -> pa.Table:
         return reader.read_all()
 
 
-def decode(buffer: pa.Buffer, *, rows: int | None, max_rows: int, max_bytes: int, validate: bool = True) -> pa.Table:
-    """Decode a stream that came from outside.
+def decode(
+    buffer: pa.Buffer,
+    *,
+    rows: int | None,
+    max_rows: int,
+    max_bytes: int,
+    validate: bool = True,
+    allow_compression: bool = False,
+) -> pa.Table:
+    """Decode a stream that came from outside, checked in a fixed order: its framing, its decoding, its values.
 
     Args:
-        buffer: The whole body; the table's columns are views into it.
+        buffer: The whole body; the table's columns are views into it, unless they were compressed.
         rows: Rows that were announced, or None when nothing was.
         max_rows: Most rows accepted.
-        max_bytes: Most bytes accepted once decoded.
+        max_bytes: Most bytes accepted: as they came, once decompressed, and once views and dictionaries are written out.
         validate: Whether every value is checked (``validate(full=True)``); off only for trusted peers.
+        allow_compression: Whether buffers may be compressed; on only for trusted peers.
 
     Raises:
         BadBodyError: The bytes are no valid stream, end early, or hold another number of rows.
         TooLargeError: A limit is exceeded.
     """
-    if bytes(buffer[-len(END_OF_STREAM) :]) != END_OF_STREAM:
-        raise BadBodyError("The Arrow stream has no end mark: it was cut off.", hint=_AGAIN)
-    source = pa.BufferReader(buffer)
-    batches: list[pa.RecordBatch] = []
-    seen = 0
+    shape = scan(buffer, max_rows=max_rows, max_bytes=max_bytes, rows=rows, allow_compression=allow_compression)
     try:
-        with pa.ipc.open_stream(source) as reader:
-            schema = reader.schema
-            if len(schema) > wire.MAX_COLUMNS:
-                raise TooLargeError(f"The body has {len(schema)} columns, above {wire.MAX_COLUMNS}.")
-            for batch in reader:
-                seen += batch.num_rows
-                if seen > max_rows:
-                    raise TooLargeError(
-                        f"The body has more than {max_rows} rows.", hint="Raise FRAMEWIRE_MAX_ROWS or select fewer rows."
-                    )
-                batches.append(batch)
-            trailing = buffer.size - source.tell()
-        table = pa.Table.from_batches(batches, schema)
-        if table.nbytes > max_bytes:
-            raise TooLargeError(
-                f"The body holds {table.nbytes} bytes once decoded, above {max_bytes}.",
-                hint="Raise FRAMEWIRE_MAX_BODY_BYTES or select fewer rows.",
-            )
+        table = read(buffer)
         if validate:
             table.validate(full=True)
-    except (TooLargeError, BadBodyError):
+            check_expanded(table, max_bytes, stored_bytes=shape.expanded_bytes)
+    except TooLargeError:
         raise
     except Exception as exc:
         # Whatever the decoder raises on hostile bytes (seen: UnicodeDecodeError, OverflowError) is one kind of failure here.
         raise BadBodyError(f"The body is not a valid Arrow stream ({type(exc).__name__}).", hint=_AGAIN) from None
-    if trailing:
-        raise BadBodyError(f"{trailing} bytes follow the end of the Arrow stream.", hint=_AGAIN)
-    if rows is not None and table.num_rows != rows:
-        raise BadBodyError(f"The body holds {table.num_rows} rows where {rows} were announced.", hint=_AGAIN)
+    if table.num_rows != shape.rows:
+        raise BadBodyError(f"The body holds {table.num_rows} rows where {shape.rows} were declared.", hint=_AGAIN)
     return table
 
 

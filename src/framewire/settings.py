@@ -34,7 +34,7 @@ def _origin(name: str, text: str) -> str:
     netloc = parts.netloc[:-2] if wild else parts.netloc
     path = parts.path.rstrip("/")
     good = parts.scheme in ("http", "https") and netloc and not (parts.query or parts.fragment)
-    if not good or "@" in netloc or not text.isascii() or "/s2sp/data/" in f"{path}/":
+    if not good or "@" in netloc or "*" in netloc or not text.isascii() or "/s2sp/data/" in f"{path}/":
         # The entry is not shown: it may hold a password, or be a whole resource_url with its token.
         raise SettingError(
             f"{name} has an entry that is no origin.",
@@ -122,8 +122,14 @@ class Settings:
     deadline_seconds: float = 120.0
 
     def __post_init__(self) -> None:
-        if not self.memory_budget_bytes:
-            object.__setattr__(self, "memory_budget_bytes", _quarter_of_memory())
+        # Arguments are held to the same rules as variables: what reads a variable's text reads them again.
+        for name, (variable, parse) in VARIABLES.items():
+            value = getattr(self, name)
+            if name == "memory_budget_bytes" and value == 0:
+                object.__setattr__(self, name, _quarter_of_memory())
+            elif value is not None and value != ():
+                text = ",".join(value) if isinstance(value, tuple) else str(value)
+                object.__setattr__(self, name, parse(variable, text))
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None, **overrides: Any) -> Settings:

@@ -42,7 +42,9 @@ REQUEST_KEYS: Final = frozenset({"row_ids", "columns", "where"})
 ACK_KEYS: Final = frozenset({"ack", "rows", "checksum"})
 
 # --- schema metadata ---------------------------------------------------------------------------------------------------
-KEPT_FIELD_METADATA: Final = frozenset({b"_PL_ENUM_VALUES", b"_PL_ENUM_VALUES2", b"_PL_CATEGORICAL"})
+KEPT_FIELD_METADATA: Final = frozenset(
+    {b"_PL_ENUM_VALUES", b"_PL_ENUM_VALUES2", b"_PL_CATEGORICAL", b"_PL_CATEGORICAL2"}
+)
 """Field metadata that survives a publish: without it a Polars Enum arrives as a Categorical. All else is dropped."""
 
 # --- limits ------------------------------------------------------------------------------------------------------------

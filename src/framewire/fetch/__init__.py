@@ -179,7 +179,9 @@ class _Job:
             if buffer is None:
                 plan.check_head(response.status_code, response.headers)
                 try:
-                    buffer = self._collect(response.iter_raw())
+                    # A transport may hand over a response that it has read already.
+                    read = response.is_stream_consumed
+                    buffer = self._collect([response.content] if read else response.iter_raw())
                 finally:
                     response.close()
         return plan.finish(response.status_code, response.headers, buffer)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from framewire import wire
 from framewire._inline import pick, table_of_rows
 from framewire.errors import ArgumentError, BadBodyError, TooLargeError
-from framewire.fetch._plan import AGAIN, check_error_head, error_of, post, selection_payload
+from framewire.fetch._plan import AGAIN, check_encoding, check_error_head, error_of, post, selection_payload
 from framewire.selection import RowSpec
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ class LegacyPlan:
 
     def check_head(self, status: int, headers: httpx.Headers) -> None:
         """See ``FetchPlan``."""
+        check_encoding(headers)
         if status != 200:
             check_error_head(status, headers)
         elif headers.get("content-type", "").partition(";")[0].strip().lower() != wire.JSON:

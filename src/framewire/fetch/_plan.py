@@ -83,6 +83,7 @@ class WirePlan:
 
     def check_head(self, status: int, headers: httpx.Headers) -> None:
         """See :class:`FetchPlan`. The order is fixed: status, version, form, length, rows, checksum."""
+        check_encoding(headers)
         if status != 200:
             _check_error_head(status, headers)
             return
@@ -181,6 +182,12 @@ def check_length(headers: httpx.Headers, max_bytes: int) -> None:
             f"The body has {text} bytes, above {max_bytes}.",
             hint="Select fewer rows with row_ids, or raise FRAMEWIRE_MAX_BODY_BYTES.",
         )
+
+
+def check_encoding(headers: httpx.Headers) -> None:
+    """Refuse a content coding: none was asked for, and its expansion has no bound."""
+    if headers.get("content-encoding", "identity").strip().lower() != "identity":
+        raise BadBodyError("The answer has a content encoding that was not asked for.", hint=AGAIN)
 
 
 def _announced_rows(headers: httpx.Headers) -> int:

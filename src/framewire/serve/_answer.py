@@ -14,7 +14,7 @@ from framewire._compact import compact
 from framewire.errors import BadRangeError, NoRoomError, OverloadedError, TooLargeError, UnknownColumnError
 from framewire.selection import Rows, Selection, resolve_rows
 from framewire.serve._negotiate import ByteRange, Wants, parse_range
-from framewire.serve._take import take
+from framewire._compact._table import take_table
 from framewire.store import BodyStore, Entry, Representation
 
 _VARY: Final = f"Accept, {wire.H_TYPES}"
@@ -126,7 +126,7 @@ def _select(
             details={"rows_that_fit": fit, "total_rows": table.num_rows},
         )
     _reserve(store, room, nbytes)
-    return compact(take(chosen, rows.indices()))
+    return compact(take_table(chosen, rows.indices()))
 
 
 def _estimate(table: pa.Table, count: int) -> int:

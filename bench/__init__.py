@@ -1,0 +1,1 @@
+"""The benchmarks: ``python -m bench`` (or ``make bench``). See ``bench/README.md``."""

@@ -1,0 +1,99 @@
+"""``python -m bench``: run suites, write results, print the tables and how each goal stands."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import platform
+import sys
+import traceback
+from pathlib import Path
+
+from bench import memory
+from bench.config import FULL, QUICK
+from bench.contenders import CONTENDERS
+from bench.goals import report
+from bench.plot import draw
+from bench.process import ChildError
+from bench.session import Session
+
+HERE = Path(__file__).parent
+SUITES = ("bulk", "projection", "sparse", "small", "publish", "toolcall", "memory", "concurrent", "shaped")
+
+
+def main() -> int:
+    """Run what the command line asks for. Returns 1 where a suite failed; a missed goal is a result, not a failure."""
+    options = _parse()
+    session = Session(QUICK if options.quick else FULL, options.contenders)
+    folder = options.out or HERE / ("out" if options.quick else "results")
+    folder.mkdir(parents=True, exist_ok=True)
+    wanted = int(memory.total_bytes() * session.plan.warm_fraction)
+    nbytes = min(wanted, int(memory.available_bytes() * 0.8))
+    session.say(f"touching {nbytes >> 20} MiB of memory once")
+    memory.warm(nbytes)
+    failed = False
+    for name in options.suite:
+        try:
+            importlib.import_module(f"bench.suites.{name}").run(session)
+        except ChildError as exc:
+            failed = True
+            session.skip(name, str(exc).strip().splitlines()[-1])
+            traceback.print_exc()
+    text = _text(session, quick=options.quick)
+    print(text)
+    session.results.write(folder / "bench.jsonl")
+    (folder / "bench.md").write_text(text)
+    if drawn := draw(session.results, folder):
+        session.say(f"wrote {', '.join(map(str, drawn))}")
+    session.say(f"wrote {folder / 'bench.jsonl'} and {folder / 'bench.md'}")
+    return int(failed)
+
+
+def _text(session: Session, *, quick: bool) -> str:
+    """Machine, tables, what was left out, goals."""
+    results = session.results
+    found: dict[str, str] = {}
+    for record in results.records:
+        found |= {k: v for k, v in record.versions.items() if k != "python"}
+    size = "quick, too small for judging goals" if quick else "full"
+    parts = [
+        f"# Benchmarks of framewire ({size})\n",
+        f"{platform.platform()}, {platform.machine()}, {_cores()} cores, {memory.total_bytes() / (1 << 30):.0f} GiB,"
+        f" Python {platform.python_version()}.\n",
+        "Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(found.items())) + ".\n",
+        *results.tables(),
+    ]
+    if results.skipped:
+        parts.append("## Not measured\n\n" + "\n".join(f"- {what}: {reason}" for what, reason in results.skipped) + "\n")
+    parts.append(report(results))
+    return "\n".join(parts)
+
+
+def _cores() -> int:
+    import os
+
+    return os.cpu_count() or 1
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--suite", default=",".join(SUITES), help="comma-separated: %(default)s")
+    parser.add_argument("--contenders", help=f"comma-separated: {','.join(CONTENDERS)}")
+    parser.add_argument("--quick", action="store_true", help="small tables, to see that everything runs (about a minute)")
+    parser.add_argument("--out", type=Path, help="folder for results (bench/results; bench/out with --quick)")
+    options = parser.parse_args()
+    options.suite = _names(parser, options.suite, SUITES)
+    options.contenders = _names(parser, options.contenders, tuple(CONTENDERS)) if options.contenders else None
+    return options
+
+
+def _names(parser: argparse.ArgumentParser, text: str, known: tuple[str, ...]) -> list[str]:
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    for name in names:
+        if name not in known:
+            parser.error(f"{name!r} is none of {', '.join(known)}")
+    return names
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,140 @@
+"""One run: what is to be measured, by whom, and the pairs of processes that do it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from bench import memory
+from bench.config import Plan
+from bench.contenders import CONTENDERS, Contender, versions
+from bench.datasets import UNSCALED
+from bench.process import Child, ChildError
+from bench.results import Record, Results, amount
+
+versions_of = functools.cache(versions)
+
+
+@dataclass
+class Pair:
+    """A contender's server and client, with one table published."""
+
+    contender: Contender
+    server: Child
+    client: Child
+    table: dict[str, Any]
+    results: Results = field(repr=False)
+
+    def handles(self, count: int) -> list[str]:
+        """Handles for ``count`` fetches."""
+        made: list[str] = self.server.call("bench.sides:handles", count=count)
+        return made
+
+    def fetch(self, count: int, *, warmup: int, keep: bool = False, check: bool = True, **selection: Any) -> dict[str, Any]:
+        """``count`` fetches after ``warmup``; whole tables are compared with what was published.
+
+        Raises:
+            ChildError: A fetch failed, or another table arrived.
+        """
+        got: dict[str, Any] = self.client.call(
+            "bench.sides:fetch",
+            handles=self.handles(count + warmup),
+            keep=keep,
+            warmup=warmup,
+            names=self.table["names"],
+            **selection,
+        )
+        whole = got["shape"][0] == self.table["rows"] and got["shape"][1] - self.table["columns"] in (0, 1)
+        if check and got["fingerprint"] and not whole:
+            raise ChildError(f"{got['shape']} arrived where {self.table['rows']} rows were published")
+        if check and self.contender.exact and got["fingerprint"] not in ("", self.table["fingerprint"]):
+            raise ChildError("other values arrived than were published")
+        return got
+
+    def record(self, suite: str, case: str, samples: list[float], **more: Any) -> Record:
+        """A record with the facts of this pair filled in."""
+        facts = {"publish_seconds": self.table["seconds"]} | more.pop("facts", {})
+        sizes = {key: self.table[key] for key in ("rows", "columns", "nbytes")} | more
+        return Record(
+            suite=suite,
+            contender=self.contender.name,
+            case=case,
+            samples=tuple(samples),
+            client_peak_rss_bytes=self.client.peak_rss_bytes(),
+            server_peak_rss_bytes=self.server.peak_rss_bytes(),
+            versions=versions_of(self.contender),
+            facts=facts,
+            **sizes,
+        )
+
+
+class Session:
+    """What the suites are given.
+
+    Args:
+        plan: Sizes.
+        only: Names of contenders to measure, or None for all.
+    """
+
+    def __init__(self, plan: Plan, only: list[str] | None = None) -> None:
+        self.plan = plan
+        self.results = Results()
+        self._started = time.monotonic()
+        self._only = only
+        self._missing: dict[str, str | None] = {}
+
+    def say(self, text: str) -> None:
+        """A line of progress."""
+        print(f"[{time.monotonic() - self._started:5.0f} s] {text}", file=sys.stderr, flush=True)
+
+    def skip(self, what: str, reason: str) -> None:
+        """Remember and show what was not measured."""
+        if (what, reason) not in self.results.skipped:
+            self.results.skipped.append((what, reason))
+            self.say(f"skipped {what}: {reason}")
+
+    def add(self, record: Record) -> None:
+        """Keep a record and show it."""
+        self.results.records.append(record)
+        mode = f" {record.mode}" if record.mode else ""
+        speed = f", {record.nbytes / record.median / 1e9:.2f} GB/s" if record.unit == "seconds" and record.nbytes else ""
+        self.say(f"{record.suite:10} {record.case}{mode} {record.contender}: {amount(record.median, record.unit)}{speed}")
+
+    def choose(self, *names: str) -> Iterator[Contender]:
+        """Those of ``names`` that were asked for and can run here, in that order."""
+        for name in names:
+            if self._only is not None and name not in self._only:
+                continue
+            if name not in self._missing:
+                self._missing[name] = CONTENDERS[name].unavailable()
+            reason = self._missing[name]
+            if reason is None:
+                yield CONTENDERS[name]
+            else:
+                self.skip(name, reason)
+
+    def scale(self, dataset: str) -> float:
+        """Scale of a dataset in this run."""
+        return 1.0 if dataset in UNSCALED else self.plan.scale
+
+    @contextmanager
+    def pair(self, contender: Contender, dataset: str) -> Iterator[Pair]:
+        """Two fresh processes with ``dataset`` published between them."""
+        with Child(contender.python()) as server, Child(contender.python()) as client:
+            options = dict(contender.options)
+            client.send("bench.sides:start_client", module=contender.module, options=options)
+            server.call("bench.sides:start_server", module=contender.module, options=options)
+            table = server.call(
+                "bench.sides:publish", dataset=dataset, scale=self.scale(dataset), max_rows=contender.max_rows
+            )
+            client.receive()
+            yield Pair(contender, server, client, table, self.results)
+
+    def room_for(self, nbytes: int) -> bool:
+        """Whether so much can be held beside everything else."""
+        return nbytes < memory.available_bytes() * 0.8

@@ -1,0 +1,171 @@
+"""What the two processes of a contender do when told: called by ``bench.worker``, never by the parent."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from bench import datasets, memory
+
+State = dict[str, Any]
+
+
+def start_server(state: State, module: str, options: dict[str, Any]) -> None:
+    """Make the contender's server."""
+    state["server"] = importlib.import_module(module).make_server(**options)
+
+
+def publish(state: State, dataset: str, scale: float, max_rows: int | None = None) -> dict[str, Any]:
+    """Load a table and give it to the server, which alone keeps it.
+
+    Returns:
+        ``rows``, ``columns``, ``nbytes`` (as an Arrow IPC stream), ``seconds`` (of publishing), ``fingerprint``.
+    """
+    table = datasets.load(dataset, scale)
+    if max_rows is not None:
+        table = table.slice(0, max_rows)
+    facts = {"rows": table.num_rows, "columns": table.num_columns, "nbytes": datasets.stream_bytes(table)}
+    facts["names"] = table.column_names[:1] + table.column_names[-1:]
+    facts["fingerprint"] = fingerprint(table, facts["names"])
+    start = time.perf_counter()
+    state["server"].publish(table)
+    return facts | {"seconds": time.perf_counter() - start}
+
+
+def handles(state: State, count: int) -> list[str]:
+    """Handles for ``count`` fetches."""
+    made: list[str] = state["server"].handles(count)
+    return made
+
+
+def start_client(state: State, module: str, options: dict[str, Any]) -> None:
+    """Make the contender's client. Polars starts its threads before anything is timed."""
+    import polars as pl
+
+    pl.DataFrame({"a": [1, 2]}).sort("a")
+    state["client"] = importlib.import_module(module).make_client(**options)
+
+
+def fingerprint(data: Any, names: Sequence[str]) -> str:
+    """First and last values of some columns, to see that the same table arrived; empty for bare bytes."""
+    import polars as pl
+
+    if not hasattr(data, "num_rows") and not isinstance(data, pl.DataFrame):
+        return ""
+    frame: Any = data if isinstance(data, pl.DataFrame) else pl.from_arrow(data.select(names), rechunk=False)
+    picked = frame.select(list(names))
+    return repr(picked.head(2).rows()) + repr(picked.tail(2).rows())
+
+
+def fetch(
+    state: State,
+    handles: list[str],
+    keep: bool,
+    warmup: int,
+    names: list[str],
+    columns: list[str] | None = None,
+    row_ids: list[int] | None = None,
+) -> dict[str, Any]:
+    """Fetch once for each handle; the first ``warmup`` are not counted.
+
+    Args:
+        state: Holds the client.
+        handles: From :func:`handles`.
+        keep: Keep every result until the end, so that each needs fresh memory; or drop each before the next is asked for.
+        warmup: Fetches that are not counted.
+        names: Columns of the fingerprint.
+        columns: Columns to ask for, or all.
+        row_ids: Rows to ask for, or all.
+
+    Returns:
+        ``seconds`` of each, ``shape`` and ``fingerprint`` of the last, ``nbytes`` of its frame.
+    """
+    client, kept, seconds = state["client"], [], []
+    result: Any = None
+    for handle in handles:
+        result = None
+        gc.collect()
+        start = time.perf_counter()
+        result = client.fetch(handle, columns, row_ids)
+        seconds.append(time.perf_counter() - start)
+        if keep:
+            kept.append(result)
+    shape = [result.height, result.width] if hasattr(result, "height") else [0, 0]
+    nbytes = result.estimated_size() if hasattr(result, "estimated_size") else len(memoryview(result))
+    return {"seconds": seconds[warmup:], "shape": shape, "nbytes": nbytes, "fingerprint": fingerprint(result, names)}
+
+
+def load(state: State, handles: list[str], clients: int, seconds: float) -> dict[str, Any]:
+    """``clients`` fetch at once, each the next handle as soon as it has the last, until the time or the handles end.
+
+    Threads, or asyncio tasks where the contender's client is asynchronous.
+
+    Returns:
+        ``requests`` answered and ``seconds`` they took.
+    """
+    client = state["client"]
+    waiting = iter(handles)  # next() on it is atomic under the interpreter lock
+    deadline = time.perf_counter() + seconds
+    counts = itertools.count()
+    start = time.perf_counter()
+    if hasattr(client, "fetch_async"):
+
+        async def task() -> None:
+            while time.perf_counter() < deadline and (handle := next(waiting, None)) is not None:
+                await client.fetch_async(handle)
+                next(counts)
+
+        async def tasks() -> None:
+            await asyncio.gather(*(task() for _ in range(clients)))
+
+        asyncio.run(tasks())
+    else:
+
+        def loop() -> None:
+            while time.perf_counter() < deadline and (handle := next(waiting, None)) is not None:
+                client.fetch(handle)
+                next(counts)
+
+        _in_threads(loop, clients)
+    return {"requests": next(counts), "seconds": time.perf_counter() - start}
+
+
+def _in_threads(function: Any, count: int) -> None:
+    failures: list[BaseException] = []
+
+    def guarded() -> None:
+        try:
+            function()
+        except BaseException as exc:
+            failures.append(exc)
+
+    threads = [threading.Thread(target=guarded) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+def peak_above_base(state: State, small: str, handle: str) -> dict[str, int]:
+    """Memory that one fetch takes at its worst, above what the process held before.
+
+    Args:
+        state: Holds the client.
+        small: Handle of a small table, fetched first: code and connections are in place then.
+        handle: Handle of the table.
+    """
+    for _ in range(3):
+        state["client"].fetch(small)
+    gc.collect()
+    memory.reset_peak()
+    base = memory.rss_bytes()
+    state["frame"] = state["client"].fetch(handle)
+    return {"base": base, "peak": memory.peak_rss_bytes(), "after": memory.rss_bytes()}

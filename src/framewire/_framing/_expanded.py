@@ -1,0 +1,110 @@
+"""What decoded values come to when they are written out.
+
+A view is 16 bytes that may stand for the same gigabyte as its neighbour's; a dictionary's index may name the longest value in
+every row. Arrow carries both as they are, but whatever turns them into plain text or Python objects pays in full (seen:
+440 bytes that became 2 GB).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from framewire.errors import TooLargeError
+
+__all__ = ["check_expanded"]
+
+_types = pa.types
+_Ints = npt.NDArray[np.int64]
+
+
+def check_expanded(table: pa.Table, max_bytes: int, *, stored_bytes: int) -> int:
+    """Bound the bytes of a table whose views and dictionaries are written out in every row.
+
+    Args:
+        table: Decoded and, when it came from a stranger, validated.
+        max_bytes: Most bytes.
+        stored_bytes: Bytes of the table as it is: ``StreamShape.expanded_bytes`` (cheaper than ``table.nbytes``).
+
+    Returns:
+        The bytes: exact, or somewhat more where that is within the bound.
+
+    Raises:
+        TooLargeError: They are more than ``max_bytes``.
+    """
+    columns = [table.column(i) for i, field in enumerate(table.schema) if _expands(field.type)]
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    for exact in (False, True):
+        total = stored_bytes + sum(_growth(chunk, exact) for chunk in chunks)
+        if total <= max_bytes:
+            return total
+    raise TooLargeError(
+        f"The body holds {total} bytes once written out, above {max_bytes}.",
+        hint="Raise FRAMEWIRE_MAX_BODY_BYTES or select fewer rows.",
+    )
+
+
+def _expands(kind: pa.DataType) -> bool:
+    """Whether a type holds, at any depth, values that may come to more than their bytes."""
+    if kind.num_fields == 0:
+        return _is_view(kind) or bool(_types.is_dictionary(kind))
+    return any(_expands(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(_types.is_string_view(kind) or _types.is_binary_view(kind))
+
+
+def _growth(array: pa.Array, exact: bool) -> int:
+    """How many more bytes an array comes to than it has."""
+    kind = array.type
+    if _is_view(kind):
+        return max(_shown(_view_sizes(array), array, exact) - sum(data.size for data in array.buffers()[2:]), 0)
+    if _types.is_dictionary(kind):
+        # Its values are not subtracted: they are stored once, however many chunks show them.
+        sizes = _value_sizes(array.dictionary)
+        if not exact:
+            return len(array) * int(sizes.max(initial=0))
+        return int(sizes[array.indices.drop_null().to_numpy()].sum())
+    if not _expands(kind):
+        return 0
+    if _types.is_struct(kind):
+        return sum(_growth(array.field(i), exact) for i in range(kind.num_fields))
+    # Lists: Arrow's offsets only rise, so that no item is in two lists.
+    return _growth(array.values, exact)
+
+
+def _view_sizes(array: pa.Array) -> npt.NDArray[np.uint32]:
+    """Length of each view: the first four of its sixteen bytes."""
+    views = array.buffers()[1]
+    if views is None or len(array) == 0:
+        return np.zeros(0, np.uint32)
+    start = 16 * array.offset
+    return np.frombuffer(views, "<u4", 4 * len(array), start)[::4]
+
+
+def _shown(sizes: npt.NDArray[np.uint32], array: pa.Array, exact: bool) -> int:
+    """Sum of the lengths, or rows times the longest, which reads the views faster."""
+    if not exact:
+        return len(sizes) * int(sizes.max(initial=0))
+    if array.null_count:  # what stands under a null is not shown
+        sizes = sizes[pc.is_valid(array).to_numpy(zero_copy_only=False)]
+    return int(sizes.sum(dtype=np.uint64))
+
+
+def _value_sizes(values: pa.Array) -> _Ints:
+    """Bytes of each value of a dictionary, whose values are never nested."""
+    kind = values.type
+    if _is_view(kind):
+        return _view_sizes(values).astype(np.int64)
+    if kind.num_buffers == 3:
+        wide = _types.is_large_string(kind) or _types.is_large_binary(kind)
+        offsets = values.buffers()[1]
+        if offsets is None or len(values) == 0:
+            return np.zeros(len(values), np.int64)
+        dtype = np.dtype(np.int64 if wide else np.int32)
+        ends = np.frombuffer(offsets, dtype, len(values) + 1, values.offset * dtype.itemsize)
+        return np.diff(ends.astype(np.int64))
+    return np.full(len(values), -(-kind.bit_width // 8), np.int64)

@@ -1,0 +1,124 @@
+"""Which kind of value a Python type is: the first half of the rule in ``docs/reference/types.md``."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+import uuid
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from enum import Enum
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+
+
+class Kind(Enum):
+    """Kinds of value. A column holds one of them (or integers beside floats or Decimals)."""
+
+    NULL = "null"
+    BOOL = "bool"
+    INT = "int"
+    FLOAT = "float"
+    DECIMAL = "decimal"
+    TEXT = "text"
+    BYTES = "bytes"
+    DATE = "date"
+    DATETIME = "datetime"
+    TIME = "time"
+    DURATION = "duration"
+    LIST = "list"
+    STRUCT = "struct"
+    MEMBER = "enum member"
+
+
+Plain: TypeAlias = "Callable[[Any], Any] | None"
+"""Turns a value of a subclass or a foreign scalar into the plain Python value; None where it is one already."""
+
+EXACT: Final[Mapping[type, Kind]] = {
+    type(None): Kind.NULL,
+    bool: Kind.BOOL,
+    int: Kind.INT,
+    float: Kind.FLOAT,
+    Decimal: Kind.DECIMAL,
+    str: Kind.TEXT,
+    bytes: Kind.BYTES,
+    dt.date: Kind.DATE,
+    dt.datetime: Kind.DATETIME,
+    dt.time: Kind.TIME,
+    dt.timedelta: Kind.DURATION,
+    list: Kind.LIST,
+    tuple: Kind.LIST,
+    dict: Kind.STRUCT,
+}
+"""The types whose values need no conversion."""
+
+_SUBCLASSES: Final[tuple[tuple[Any, Kind, Plain], ...]] = (
+    # Unbound methods of the base, so that a subclass's own __int__ or __str__ cannot change the value.
+    (int, Kind.INT, int.__index__),
+    (float, Kind.FLOAT, float.__float__),
+    (Decimal, Kind.DECIMAL, Decimal),
+    (str, Kind.TEXT, str.__str__),
+    ((bytes, bytearray, memoryview), Kind.BYTES, bytes),
+    # datetime is a subclass of date, so it comes first. pandas' Timestamp and Timedelta pass here too.
+    (dt.datetime, Kind.DATETIME, None),
+    (dt.date, Kind.DATE, lambda day: dt.date(day.year, day.month, day.day)),
+    (dt.time, Kind.TIME, lambda t: dt.time(t.hour, t.minute, t.second, t.microsecond, t.tzinfo)),
+    (dt.timedelta, Kind.DURATION, None),
+    (uuid.UUID, Kind.TEXT, str),
+    (list, Kind.LIST, None),
+    (Mapping, Kind.STRUCT, dict),
+)
+
+_NUMPY: Final[tuple[tuple[Any, Kind, Plain], ...]] = (
+    (np.datetime64, Kind.DATETIME, None),
+    # Before the integers: numpy makes timedelta64 a subclass of its signed integers.
+    (np.timedelta64, Kind.DURATION, None),
+    (np.bool_, Kind.BOOL, bool),
+    (np.integer, Kind.INT, int),
+    ((np.float16, np.float32, np.float64), Kind.FLOAT, float),
+)
+
+
+@lru_cache(maxsize=512)
+def classify(kind: type) -> tuple[Kind, Plain] | None:
+    """The kind of a type's values and how to make them plain, or None where they have no form on the wire.
+
+    Named tuples and dataclasses have none: as lists they would lose their names, as structs they would not come back.
+    """
+    if (exact := EXACT.get(kind)) is not None:
+        return exact, None
+    if issubclass(kind, Enum):
+        return Kind.MEMBER, None
+    if _is_pandas_null(kind):
+        return Kind.NULL, None
+    if kind is np.ndarray:
+        return Kind.LIST, list
+    if issubclass(kind, tuple):
+        return None if hasattr(kind, "_fields") else (Kind.LIST, None)
+    for base, found, plain in (*_NUMPY, *_SUBCLASSES):
+        if issubclass(kind, base):
+            return found, plain
+    return None
+
+
+def _is_pandas_null(kind: type) -> bool:
+    """``pd.NA`` and ``pd.NaT``; the latter's type is a subclass of datetime. pandas is looked for, never imported."""
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and kind in (type(pandas.NA), type(pandas.NaT))
+
+
+def hint_for(kind: type) -> str:
+    """What to do about a value that has no form on the wire."""
+    if issubclass(kind, tuple):
+        return "Use its _asdict(), or tuple(value) where the names do not matter."
+    if hasattr(kind, "__dataclass_fields__"):
+        return "Use dataclasses.asdict(value)."
+    if issubclass(kind, (set, frozenset)):
+        return "Use a list, sorted where the order matters."
+    if issubclass(kind, complex):
+        return "Use two columns of floats."
+    if hasattr(kind, "to_list"):
+        return "Use its to_list()."
+    return "Use str(value), or a dict of plain values."

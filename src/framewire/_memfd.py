@@ -1,0 +1,142 @@
+"""Sealed bodies in anonymous files: one copy of a body that processes of the same user on one host can share.
+
+A ``memfd`` is memory with a descriptor. Sealed against writing, shrinking and growing, it can be mapped by another process
+through ``/proc/PID/fd/N`` without a copy and without the risk that it changes under its reader. The kernel frees it with the last
+process that holds it. Linux only; everything here says so by returning None or raising ``OSError``, and callers fall back.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import resource
+import stat
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+MIN_BYTES: Final = 1 << 20
+"""Below this a copy costs less than the calls that map it."""
+
+_SEALS: Final = (
+    getattr(fcntl, "F_SEAL_SEAL", 1)
+    | getattr(fcntl, "F_SEAL_SHRINK", 2)
+    | getattr(fcntl, "F_SEAL_GROW", 4)
+    | getattr(fcntl, "F_SEAL_WRITE", 8)
+)
+_MAX_PARTS: Final = 512
+"""Views handed to one ``writev``: the kernel takes 1,024."""
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where another process finds a sealed body.
+
+    Attributes:
+        pid: Process that holds it.
+        fd: Its descriptor there.
+        inode: Inode number, against a descriptor that was closed and given out again.
+        nbytes: Length.
+    """
+
+    pid: int
+    fd: int
+    inode: int
+    nbytes: int
+
+
+def is_available() -> bool:
+    """Whether this system has sealed memory files and a ``/proc`` to find them in."""
+    return sys.platform == "linux" and hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")
+
+
+def descriptor_budget() -> int:
+    """Most bodies kept this way: a quarter of the descriptor limit, the rest is for sockets."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return max(soft // 4, 0) if soft != resource.RLIM_INFINITY else 1 << 16
+
+
+def write_all(fd: int, parts: Iterable[memoryview]) -> None:
+    """Write every byte of ``parts`` to ``fd``, many views a call.
+
+    Raises:
+        OSError: As the system says (``ENOSPC``, ``EIO``, ...); the file is then incomplete.
+    """
+    waiting: list[memoryview] = []
+    for part in parts:
+        waiting.append(part)
+        if len(waiting) >= _MAX_PARTS:
+            _drain(fd, waiting)
+            waiting = []
+    _drain(fd, waiting)
+
+
+def _drain(fd: int, views: list[memoryview]) -> None:
+    while views:
+        written = os.writev(fd, views)
+        while views and written >= len(views[0]):
+            written -= len(views.pop(0))
+        if written:
+            views[0] = views[0][written:]
+
+
+def create(parts: Iterable[memoryview]) -> int:
+    """A new sealed file that holds ``parts``; returns its descriptor, the caller's to close.
+
+    Raises:
+        OSError: No descriptor, no memory, or no such feature.
+    """
+    fd = os.memfd_create("framewire", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        write_all(fd, parts)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def locate(fd: int) -> Location:
+    """What another process needs to open ``fd`` of this one."""
+    found = os.fstat(fd)
+    return Location(os.getpid(), fd, found.st_ino, found.st_size)
+
+
+def view(fd: int) -> pa.Buffer:
+    """The file's bytes, mapped read-only; the mapping lives as long as the buffer and needs no descriptor of its own."""
+    if os.fstat(fd).st_size == 0:
+        return pa.py_buffer(b"")
+    with pa.memory_map(f"/proc/self/fd/{fd}", "r") as file:
+        return file.read_buffer()
+
+
+def open_sealed(location: Location) -> pa.Buffer | None:
+    """Map another process's sealed body; None where anything at all is in doubt.
+
+    The path names a descriptor of a process that may have ended, or another user's, or another kind of file: a FIFO that
+    blocks, a device. So it is opened read-only and non-blocking, and trusted only when it is a file of this user with the
+    inode and size that were named and every seal set.
+    """
+    if not is_available():
+        return None
+    try:
+        fd = os.open(f"/proc/{location.pid}/fd/{location.fd}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    except OSError:
+        return None
+    try:
+        found = os.fstat(fd)
+        good = (
+            stat.S_ISREG(found.st_mode)
+            and found.st_uid == os.geteuid()
+            and found.st_ino == location.inode
+            and found.st_size == location.nbytes
+            and fcntl.fcntl(fd, fcntl.F_GET_SEALS) & _SEALS == _SEALS
+        )
+        return view(fd) if good else None
+    except OSError:
+        return None
+    finally:
+        os.close(fd)

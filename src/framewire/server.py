@@ -1,0 +1,365 @@
+"""S2SPServer: an MCP server whose tools return and take tables past the model."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import logging
+import math
+import socket
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+
+import anyio
+import anyio.to_thread
+import uvicorn
+from mcp.server import MCPServer
+from mcp.server.extension import Extension
+from mcp.types import Icon, ToolAnnotations
+from mcp.types import Tool as ListedTool
+
+from framewire import wire
+from framewire.errors import SettingError
+from framewire.plane import DataPlane
+from framewire.resolve import resolve_table_async
+from framewire.serve._listener import bind, uvicorn_config
+from framewire.settings import Settings
+from framewire.tools import (
+    CONSUMER_TEACHING,
+    RESOURCE_TEACHING,
+    PlaneKeeper,
+    Registered,
+    StrictArguments,
+    address,
+    argument_names,
+    consumer_tool,
+    describe,
+    resource_tool,
+    warn_unreachable,
+)
+
+if TYPE_CHECKING:
+    from framewire.fetch import PeerPolicy
+
+__all__ = ["S2SPServer"]
+
+logger = logging.getLogger(__name__)
+
+F = TypeVar("F", bound=Callable[..., Any])
+Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
+
+_DATA_PREFIX: Final = "/s2sp/"
+_DRAIN_SECONDS: Final = 3.0
+"""How long open streams may keep a stopped HTTP server; hosts give up on a process after five to ten."""
+
+
+class S2SPServer(MCPServer[Any]):
+    """An ``MCPServer`` with two more decorators and a data plane.
+
+    Everything else is the SDK's: ``tool``, ``resource``, ``prompt``, ``custom_route``, the command ``mcp run``.
+
+    Args:
+        name: The server's name.
+        s2sp_port: Port of the data plane's own listener; 0 for a free one. Under ``run("streamable-http")`` both planes
+            share that call's port.
+        s2sp_host: Address that this listener binds.
+        cache_ttl: Life of a handle, in seconds; ``FRAMEWIRE_TTL_SECONDS`` (600) when None.
+        public_url: Base of advertised URLs, for a server behind a proxy or in a container. With it and without
+            ``s2sp_port`` no listener is opened: mount :attr:`data_plane`'s ``app`` at that URL.
+        settings: Read from the environment when None.
+        policy: Which peers consumer tools may fetch from; from the settings when None.
+        lifespan: As for ``MCPServer``; the data plane runs around it.
+        extensions: As for ``MCPServer``.
+        **options: Every other keyword of ``MCPServer``.
+
+    Raises:
+        SettingError: An argument or an environment variable is out of range.
+    """
+
+    def __init__(
+        self,
+        name: str | None = None,
+        s2sp_port: int = 0,
+        s2sp_host: str = "127.0.0.1",
+        cache_ttl: float | None = None,
+        *,
+        public_url: str | None = None,
+        settings: Settings | None = None,
+        policy: PeerPolicy | None = None,
+        lifespan: Lifespan | None = None,
+        extensions: Sequence[Extension] = (),
+        **options: Any,
+    ) -> None:
+        self.s2sp_settings = _settings(settings, s2sp_port, cache_ttl, public_url)
+        self._policy = policy
+        self._s2sp_host = s2sp_host
+        self._keeper = PlaneKeeper(self.s2sp_settings, host=s2sp_host, port=s2sp_port)
+        self._strict = StrictArguments()
+        super().__init__(name, lifespan=self._around(lifespan), extensions=[self._strict, *extensions], **options)
+
+    # --- the data plane -----------------------------------------------------------------------------------------------
+
+    @property
+    def mcp(self) -> S2SPServer:
+        """This server; the reference's servers embed theirs here."""
+        return self
+
+    @property
+    def data_plane(self) -> DataPlane:
+        """The data plane, started or not. A server that ran and stopped has a new one."""
+        return self._keeper.plane
+
+    @property
+    def s2sp_endpoint(self) -> str:
+        """What advertised URLs start with, without a trailing slash.
+
+        Raises:
+            LifecycleError: The data plane is not running.
+        """
+        return self._keeper.plane.base_url
+
+    async def start(self) -> None:
+        """Start the data plane without the MCP server. Each call wants one :meth:`stop`."""
+        await anyio.to_thread.run_sync(self._keeper.acquire)
+
+    async def stop(self) -> None:
+        """Stop the data plane, unless the MCP server is running too."""
+        await anyio.to_thread.run_sync(self._keeper.release)
+
+    @asynccontextmanager
+    async def _running(self, *, start: bool = True) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(functools.partial(self._keeper.acquire, start=start))
+        try:
+            yield
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(self._keeper.release)
+
+    def _around(self, inner: Lifespan | None) -> Lifespan:
+        @asynccontextmanager
+        async def lifespan(server: Any) -> AsyncIterator[Any]:
+            # A server of consumer tools alone needs no listener; should it publish after all, that starts one.
+            async with self._running(start=any(t.publishes for t in self._strict.tools_by_name.values())):
+                if inner is None:
+                    yield {}
+                else:
+                    async with inner(server) as state:
+                        yield state
+
+        return lifespan
+
+    # --- decorators ---------------------------------------------------------------------------------------------------
+
+    @overload
+    def sd_resource_tool(self, name: F, /) -> F: ...
+    @overload
+    def sd_resource_tool(
+        self,
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        title: str | None = None,
+        annotations: ToolAnnotations | None = None,
+        icons: list[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+        abstract_limit: int = wire.ABSTRACT_LIMIT,
+    ) -> Callable[[F], F]: ...
+    def sd_resource_tool(
+        self,
+        name: Any = None,
+        description: str | None = None,
+        *,
+        abstract_limit: int = wire.ABSTRACT_LIMIT,
+        **options: Any,
+    ) -> Any:
+        """Register a function that returns a table. The tool gains ``abstract_domains`` and ``mode``.
+
+        The function, sync or async, returns anything that :func:`framewire.to_table` takes. Its own parameters,
+        defaults, documentation and ``Context`` work as in ``MCPServer.tool``. It may return
+        ``CallToolResult(is_error=True)``.
+
+        Args:
+            name: The tool's name; the function's by default.
+            description: What the tool does; the function's documentation by default. How to use the added parameters is
+                appended.
+            abstract_limit: Rows that an abstract shows, at most; the body is always whole.
+            **options: ``title``, ``annotations``, ``icons``, ``meta`` of the SDK's ``Tool``.
+
+        Returns:
+            A decorator that returns the function itself; works with and without parentheses.
+
+        Raises:
+            SignatureError: The function cannot become a tool.
+            SettingError: ``abstract_limit`` is no whole number from 0 up.
+        """
+        if callable(name):
+            return self.sd_resource_tool()(name)
+        if isinstance(abstract_limit, bool) or not isinstance(abstract_limit, int) or abstract_limit < 0:
+            raise SettingError(f"abstract_limit is {abstract_limit!r}.", hint="It takes a number of rows, 0 or more.")
+
+        def decorator(fn: F) -> F:
+            tool = name or _name_of(fn)
+            publish = functools.partial(self._keeper.publish, tool=tool)
+            wrapper = resource_tool(fn, name=tool, abstract_limit=abstract_limit, publish=publish)
+            text = describe(description, wrapper.__doc__, RESOURCE_TEACHING)
+            self._register(wrapper, Registered(argument_names(wrapper, tool), publishes=True), tool, text, options)
+            return fn
+
+        return decorator
+
+    sd_tool = s2sp_tool = s2sp_resource_tool = sd_resource_tool
+
+    @overload
+    def sd_consumer_tool(self, name: F, /) -> F: ...
+    @overload
+    def sd_consumer_tool(
+        self,
+        name: str | None = None,
+        description: str | None = None,
+        *,
+        title: str | None = None,
+        annotations: ToolAnnotations | None = None,
+        icons: list[Icon] | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Callable[[F], F]: ...
+    def sd_consumer_tool(self, name: Any = None, description: str | None = None, **options: Any) -> Any:
+        """Register a function that takes a frame. The tool gains the parameters that lead to it.
+
+        Those are ``abstract_data``, ``resource_url``, ``body_data``, ``column_mapping`` and ``row_ids``. The frame
+        parameter is the one annotated with a frame (``pl.DataFrame``, ``pl.LazyFrame``, ``pa.Table``,
+        ``pa.RecordBatchReader``, ``pd.DataFrame`` or ``list[dict]``), else the one called ``rows``, else the first
+        without annotation, which take a ``pl.DataFrame``; every other parameter stays a parameter of the tool. What
+        the function returns is converted as the SDK does; a table becomes its rows, up to 1 MiB.
+
+        Args:
+            name: The tool's name; the function's by default.
+            description: As for :meth:`sd_resource_tool`.
+            **options: ``title``, ``annotations``, ``icons``, ``meta`` of the SDK's ``Tool``.
+
+        Returns:
+            A decorator that returns the function itself; works with and without parentheses.
+
+        Raises:
+            SignatureError: The function cannot become a tool, or it is not clear which parameter takes the frame.
+        """
+        if callable(name):
+            return self.sd_consumer_tool()(name)
+
+        def decorator(fn: F) -> F:
+            tool = name or _name_of(fn)
+            resolve = functools.partial(resolve_table_async, settings=self.s2sp_settings, policy=self._policy)
+            wrapper, schema = consumer_tool(fn, name=tool, resolve=resolve)
+            text = describe(description, wrapper.__doc__, CONSUMER_TEACHING)
+            facts = Registered(argument_names(wrapper, tool), publishes=False, output_schema=schema)
+            self._register(wrapper, facts, tool, text, options)
+            return fn
+
+        return decorator
+
+    s2sp_consumer_tool = sd_consumer_tool
+
+    def _register(
+        self, wrapper: Callable[..., Any], facts: Registered, name: str, description: str, options: dict[str, Any]
+    ) -> None:
+        self.add_tool(wrapper, name=name, description=description, structured_output=False, **options)
+        # As in the SDK, the first tool of a name stays.
+        self._strict.tools_by_name.setdefault(name, facts)
+
+    def remove_tool(self, name: str) -> None:
+        """As in the SDK."""
+        super().remove_tool(name)
+        self._strict.tools_by_name.pop(name, None)
+
+    async def list_tools(self) -> list[ListedTool]:
+        """As in the SDK, with the output schemas of consumer tools (framewire converts their results itself)."""
+        listed = await super().list_tools()
+        schemas = {name: tool.output_schema for name, tool in self._strict.tools_by_name.items()}
+        return [t.model_copy(update={"output_schema": schemas[t.name]}) if schemas.get(t.name) else t for t in listed]
+
+    # --- transports ---------------------------------------------------------------------------------------------------
+
+    def run(self, transport: Literal["stdio", "sse", "streamable-http"] = "stdio", **options: Any) -> None:
+        """Run until stdin ends (stdio) or a signal comes. Nothing but MCP messages goes to stdout.
+
+        Args:
+            transport: ``streamable-http`` serves MCP at ``/mcp`` and the data plane at ``/s2sp/`` on one port.
+            **options: ``host``, ``port`` (0 for a free one) and the other keywords of ``MCPServer.run``.
+
+        Raises:
+            SettingError: The address cannot be bound.
+        """
+        if transport != "streamable-http":
+            super().run(transport, **options)  # type: ignore[call-overload]
+            return
+        uvloop = importlib.util.find_spec("uvloop") is not None
+        with suppress(KeyboardInterrupt):  # uvicorn has shut down by then, and raises the signal again
+            anyio.run(
+                functools.partial(self.run_streamable_http_async, **options), backend_options={"use_uvloop": uvloop}
+            )
+
+    async def run_streamable_http_async(self, *, host: str = "127.0.0.1", port: int = 8000, **options: Any) -> None:
+        """Serve MCP and the data plane on one port, until cancelled or signalled.
+
+        Args:
+            host: Address to bind.
+            port: Port to bind; 0 for a free one.
+            **options: Keywords of ``MCPServer.streamable_http_app``.
+
+        Raises:
+            SettingError: The address cannot be bound.
+        """
+        app = self.streamable_http_app(host=host, **options)
+        path = options.get("streamable_http_path", "/mcp")
+        sock = bind(host, port)
+        bound = sock.getsockname()[1]
+        try:
+            with self._keeper.mounted(host, bound):
+                both = _beside(app, self._keeper.app)
+                server = _AnnouncedServer(uvicorn_config(both, drain_seconds=_DRAIN_SECONDS, lifespan="on"))
+                server.announcement = f"MCP and data plane of {self.name!r} at {address(host, bound)}, MCP path {path}"
+                await server.serve(sockets=[sock])
+        finally:
+            sock.close()
+
+    async def run_sse_async(self, *, host: str = "127.0.0.1", **options: Any) -> None:
+        """As in the SDK; the data plane keeps its own listener, and outlives each connection."""
+        warn_unreachable(host, self.s2sp_settings.public_url or f"http://{self._s2sp_host}")
+        async with self._running():
+            await super().run_sse_async(host=host, **options)
+
+
+class _AnnouncedServer(uvicorn.Server):
+    """uvicorn that says where it is once connections are accepted."""
+
+    announcement = ""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if not self.should_exit:
+            logger.info(self.announcement)
+
+
+def _settings(settings: Settings | None, port: int, ttl: float | None, public_url: str | None) -> Settings:
+    """The settings in force, with the constructor's own arguments checked as the environment's are."""
+    if not 0 <= port <= 65535:
+        raise SettingError(f"s2sp_port is {port!r}.", hint="It takes a port number, or 0 for a free one.")
+    if ttl is not None and not 0 < ttl < math.inf:
+        raise SettingError(f"cache_ttl is {ttl!r}.", hint="It takes a positive number of seconds.")
+    url = Settings.from_env({"FRAMEWIRE_PUBLIC_URL": public_url or ""}).public_url
+    return (settings or Settings.from_env()).replace(public_url=url, ttl_seconds=ttl)
+
+
+def _name_of(fn: Callable[..., Any]) -> str:
+    inner = fn.func if isinstance(fn, functools.partial) else fn
+    return str(getattr(inner, "__name__", type(inner).__name__))
+
+
+def _beside(mcp_app: Any, data_app: Any) -> Any:
+    """One ASGI app of two: what lies under ``/s2sp/`` is the data plane's, all else (and the lifespan) is the SDK's."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        is_data = scope["type"] == "http" and scope["path"].startswith(_DATA_PREFIX)
+        await (data_app if is_data else mcp_app)(scope, receive, send)
+
+    return app

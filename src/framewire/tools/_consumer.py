@@ -1,0 +1,99 @@
+"""Consumer tools: a function that takes a frame -> a tool that takes a handle, and fetches the frame itself."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pyarrow as pa
+
+from framewire.errors import SignatureError
+from framewire.frame import FORMS, Form, form_of, to_form
+from framewire.tools._arguments import CONSUMER_PARAMETERS
+from framewire.tools._errors import failure
+from framewire.tools._result import Results
+from framewire.tools._signature import Function, build_wrapper
+from framewire.tools._threads import convert
+
+_DEFAULT_NAME = "rows"
+"""What the reference calls the parameter."""
+
+Resolve = Callable[..., Awaitable[pa.Table]]
+
+
+def consumer_tool(
+    fn: Callable[..., Any], *, name: str, resolve: Resolve
+) -> tuple[Callable[..., Awaitable[Any]], dict[str, Any] | None]:
+    """Wrap ``fn`` for ``MCPServer.add_tool``: its own parameters without the frame, and those that lead to one.
+
+    Args:
+        fn: Sync or async; one parameter takes the frame, its annotation says in which form.
+        name: The tool's name.
+        resolve: ``framewire.resolve.resolve_table_async`` with the server's settings and policy bound.
+
+    Returns:
+        The wrapper, and the JSON schema of its structured content (None where it has none).
+
+    Raises:
+        SignatureError: ``fn`` cannot become a tool, or it is not clear which parameter takes the frame.
+    """
+    function = Function.read(fn)
+    frame, form = frame_parameter(function)
+    results = Results.of(function)
+    added = [parameter.name for parameter in CONSUMER_PARAMETERS]
+
+    async def run(arguments: dict[str, Any]) -> Any:
+        sources = {key: arguments.pop(key, "") for key in added}
+        try:
+            table = await resolve(**sources)
+            rows = await convert(to_form, table, form)
+            del table
+            value = await function({**arguments, frame: rows})
+            return await convert(results.convert, value)
+        except BaseException as exc:
+            return failure(exc, name)
+
+    if frame in added:
+        build_wrapper(function, CONSUMER_PARAMETERS, run)  # raises: the name is taken
+    return build_wrapper(function.without(frame), CONSUMER_PARAMETERS, run), results.schema
+
+
+def frame_parameter(function: Function) -> tuple[str, Form]:
+    """The parameter that takes the frame, and the form it wants.
+
+    The one annotated with a frame (``list[dict]`` counts when no other is); without one, ``rows``, else the first
+    without an annotation. The default form is ``pl.DataFrame``.
+
+    Raises:
+        SignatureError: There is none, or more than one.
+    """
+    forms = {name: form for name, p in function.parameters.items() if (form := form_of(p.annotation)) is not None}
+    # list[dict] is also an ordinary JSON parameter; a data frame can be nothing else.
+    certain = {name: form for name, form in forms.items() if form is not Form.ROWS}
+    for found in (certain, forms):
+        if len(found) == 1:
+            return next(iter(found.items()))
+        if _DEFAULT_NAME in found:
+            return _DEFAULT_NAME, found[_DEFAULT_NAME]
+        if found:
+            listed = ", ".join(map(repr, found))
+            raise SignatureError(
+                f"The function {function.name!r} has several parameters that could take the frame: {listed}.",
+                hint=f"Annotate one with a frame type, or call it {_DEFAULT_NAME!r}.",
+            )
+    free = [n for n, p in function.parameters.items() if n != function.context and _is_open(function, p)]
+    if _DEFAULT_NAME in free:
+        return _DEFAULT_NAME, FORMS[0]
+    unannotated = [n for n in free if function.parameters[n].annotation is function.parameters[n].empty]
+    if unannotated:
+        return unannotated[0], FORMS[0]
+    raise SignatureError(
+        f"The function {function.name!r} has no parameter for the frame.",
+        hint="Annotate one as pl.DataFrame, pl.LazyFrame, pa.Table, pa.RecordBatchReader, pd.DataFrame or list[dict].",
+    )
+
+
+def _is_open(function: Function, parameter: inspect.Parameter) -> bool:
+    """Whether nothing is known about what this parameter takes."""
+    return parameter.annotation in (parameter.empty, Any) or parameter.name in function.unresolved

@@ -1,0 +1,169 @@
+"""What a consumer's function returned -> the tool's result: as the SDK converts it, made fit for JSON first."""
+
+from __future__ import annotations
+
+import base64
+import inspect
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pydantic_core
+from mcp.server.mcpserver import Audio, Image
+from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
+from mcp.types import CallToolResult, ContentBlock, InputRequiredResult, TextContent
+from pydantic import BaseModel, ValidationError
+
+from framewire import _rows
+from framewire.errors import S2SPError
+from framewire.frame import Form, form_of
+from framewire.table import to_table
+from framewire.tools._reply import plain_reply
+from framewire.tools._signature import Function
+
+_NON_FINITE: Final[dict[str, Any]] = {"enum": ["NaN", "Infinity", "-Infinity"]}
+"""JSON has no such numbers; framewire writes them as these texts everywhere."""
+
+_TABLE_HINT: Final = "The function should return fewer rows, or be a resource tool, which publishes its table."
+
+
+@dataclass(frozen=True)
+class Results:
+    """How one consumer tool's results are made.
+
+    Attributes:
+        metadata: The SDK's reading of the return annotation.
+        schema: JSON schema of the structured content, or None.
+    """
+
+    metadata: FuncMetadata
+    schema: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, function: Function) -> Results:
+        """Read the return annotation; one that the SDK cannot use (a frame, an unknown class) means plain text."""
+
+        def probe() -> None: ...
+
+        probe.__name__ = function.name
+        plain = func_metadata(probe, structured_output=False)
+        if function.returns is not inspect.Signature.empty and form_of(function.returns) in (None, Form.ROWS):
+            probe.__annotations__ = {"return": function.returns}
+            try:
+                metadata = func_metadata(probe)
+            except Exception:  # the SDK and pydantic have a dozen classes for this
+                metadata = plain
+            return cls(metadata, None if metadata.output_schema is None else _allow_non_finite(metadata.output_schema))
+        return cls(plain, None)
+
+    def convert(self, value: Any) -> CallToolResult | InputRequiredResult:
+        """Turn ``value`` into a result. Blocks.
+
+        - A ``CallToolResult``, MCP content, ``Image``, ``Audio`` and lists with such pass as in the SDK.
+        - A frame becomes its rows, as in a plain reply, up to 1 MiB.
+        - All else is made fit for JSON (numpy scalars, ``NaT``, bytes, non-finite floats), then converted by the SDK;
+          where there is structured content, the text is made from the same values.
+
+        Raises:
+            ReplyTooLargeError: A returned table does not fit into a reply.
+            NotATableError: A tabular thing that ``to_table`` does not take.
+        """
+        if isinstance(value, CallToolResult | InputRequiredResult) or _holds_content(value):
+            return self.metadata.convert_result(value)
+        if _is_frame(value):
+            return plain_reply(to_table(value), hint=_TABLE_HINT)
+        fit = jsonable(value)
+        try:
+            made = self.metadata.convert_result(fit)
+        except ValidationError as exc:
+            # pydantic's own message would show the value.
+            got = type(value).__name__
+            raise S2SPError(f"The tool's function returned a {got} that its return annotation does not allow.") from exc
+        if not isinstance(made, CallToolResult):
+            return made
+        if made.structured_content is not None:
+            made.structured_content = jsonable(made.structured_content)
+        if fit is None or isinstance(fit, str):
+            return made
+        text = _text(fit, made.structured_content, wrapped=self.metadata.wrap_output)
+        made.content = [TextContent(type="text", text=text)]
+        return made
+
+
+def _text(value: Any, structured: dict[str, Any] | None, *, wrapped: bool) -> str:
+    if structured is not None:
+        return _rows.dumps(structured["result"] if wrapped else structured)
+    return _rows.dumps(jsonable(pydantic_core.to_jsonable_python(value, fallback=str, inf_nan_mode="strings")))
+
+
+def _holds_content(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return any(map(_holds_content, value))
+    return isinstance(value, ContentBlock | Image | Audio)
+
+
+def _is_frame(value: Any) -> bool:
+    return hasattr(value, "__arrow_c_stream__") or form_of(type(value)) not in (None, Form.ROWS)
+
+
+def _allow_non_finite(schema: Any) -> Any:
+    """The schema with the three texts beside every float, so that strict clients accept them."""
+    if isinstance(schema, list):
+        return [_allow_non_finite(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {key: _allow_non_finite(value) for key, value in schema.items()}
+    if out.get("type") != "number":
+        return out
+    labels = {key: out.pop(key) for key in ("title", "description", "default") if key in out}
+    return {**labels, "anyOf": [out, _NON_FINITE]}
+
+
+def jsonable(value: Any) -> Any:
+    """``value`` with what JSON lacks written as framewire writes it; models and unknown objects stay as they are."""
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else _non_finite(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return base64.b64encode(value).decode("ascii")
+    if isinstance(value, Mapping):
+        return {_key(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset) and not hasattr(value, "_fields"):
+        return [jsonable(item) for item in value]
+    if isinstance(value, BaseModel | int):
+        return value
+    return _foreign(value)
+
+
+def _non_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _key(key: Any) -> Any:
+    plain = jsonable(key)
+    return plain if isinstance(plain, str | int | float | bool) or plain is None else key
+
+
+def _foreign(value: Any) -> Any:
+    """numpy, pandas and pyarrow scalars and arrays, known by their module: none of them is imported for this."""
+    module = type(value).__module__.partition(".")[0]
+    if module == "numpy" and hasattr(value, "tolist"):
+        return jsonable(_datetime64(value) if value.dtype.kind in "mM" else value.tolist())
+    if module == "pyarrow" and hasattr(value, "as_py"):
+        return jsonable(value.as_py())
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and (value is pandas.NA or value is pandas.NaT):
+        return None
+    return value
+
+
+def _datetime64(value: Any) -> Any:
+    """Times of numpy by text: ``tolist`` gives bare integers for nanoseconds."""
+
+    def null(item: Any) -> Any:
+        return [null(i) for i in item] if isinstance(item, list) else None if item == "NaT" else item
+
+    return null(value.astype(str).tolist())

@@ -1,0 +1,251 @@
+"""Small streams that claim, or come to, far more than they are. ``BOMBS`` are built when they are asked for."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tests.faults.streams import END, parts, patch, splice, stream
+
+BUDGET: Final = 64 << 20
+"""Bytes that the reader allows; every bomb comes to more, or lies."""
+_ROWS: Final = 7777
+"""A number that stands nowhere else in a stream, to be replaced by a forged one."""
+_HUGE: Final = 1 << 40
+_MIB: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class Bomb:
+    """One bomb: its bytes, and whether the reader allows compression (a bomb of its own kind)."""
+
+    name: str
+    build: Callable[[], bytes]
+    allow_compression: bool = False
+
+
+def _one(values: Any, rows: int = 1) -> pa.Table:
+    return pa.table({"x": values})
+
+
+def _forged_rows(values: pa.Array, rows: int = _HUGE) -> bytes:
+    return patch(stream(_one(values)), _ROWS, rows)
+
+
+def _of_struct(children: int) -> pa.Array:
+    fields = [pa.field(f"f{i}", pa.null()) for i in range(children)]
+    return pa.array([{}] * _ROWS, pa.struct(fields))
+
+
+def _big_text(rows: int, kind: pa.DataType = pa.string_view()) -> pa.Array:
+    """Views of one megabyte of text, ``rows`` times the same."""
+    text = pa.array(["x" * _MIB], kind)
+    views = np.frombuffer(text.buffers()[1], np.uint8)[:16]
+    return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(np.tile(views, rows)), *text.buffers()[2:]])
+
+
+def _big_dictionary(rows: int, kind: pa.DataType = pa.string()) -> pa.Array:
+    indices = pa.array(np.zeros(rows, np.int8))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(["x" * _MIB]).cast(kind))
+
+
+def _in_lists(values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+
+
+def _zeros(codec: str) -> bytes:
+    return stream(_one(np.zeros(32 * _MIB, np.int64)), compression=codec)
+
+
+def _prefix(declared: int, codec: str = "zstd", values: int = 1000) -> bytes:
+    """A compressed column whose declared length is another than its own."""
+    data = stream(_one(np.zeros(values, np.int64)), compression=codec)
+    body = parts(data)[-1].body
+    assert data[body : body + 8] == struct.pack("<q", 8 * values)
+    return data[:body] + struct.pack("<q", declared) + data[body + 8 :]
+
+
+def _hidden_frame(codec: str) -> bytes:
+    """A frame of 256 MiB that says it holds 8 KB, for a column of a thousand rows."""
+    large = stream(_one(np.zeros(32 * _MIB, np.int64)), compression=codec)
+    body = parts(large)[-1].body
+    large = large[:body] + struct.pack("<q", 8000) + large[body + 8 :]
+    return patch(large, 32 * _MIB, 1000)
+
+
+def _deltas() -> bytes:
+    """Each delta makes a new dictionary of all before: the square of what is sent."""
+    texts = [f"{i:05d}" * 3300 for i in range(100)]
+    chunks = [pa.DictionaryArray.from_arrays(pa.array([i], pa.int32()), pa.array(texts[: i + 1])) for i in range(100)]
+    return stream(pa.table({"x": pa.chunked_array(chunks)}), emit_dictionary_deltas=True)
+
+
+def _shared_bytes() -> bytes:
+    """A thousand columns that all point at the bytes of one."""
+    names = [f"c{i}" for i in range(1000)]
+    empty = stream(pa.table({name: pa.nulls(_ROWS, pa.int64()).fill_null(7) for name in names}))
+    part = parts(empty)[-1]
+    metadata = bytearray(empty[part.start : part.body])
+    size = struct.pack("<q", 8 * _ROWS)
+    places = [i for i in range(0, len(metadata), 8) if metadata[i : i + 8] == size]
+    assert len(places) >= 1000
+    for place in places[-1000:]:
+        metadata[place - 8 : place] = bytes(8)
+    # What the body was is cut to the one column that is left.
+    shorter = part.body + 8 * _ROWS
+    length = struct.pack("<q", part.end - part.body)
+    assert metadata.count(length) == 1
+    return empty[: part.start] + bytes(metadata.replace(length, struct.pack("<q", 8 * _ROWS))) + empty[part.body : shorter] + END
+
+
+def _endless_schema() -> bytes:
+    """Structs of two fields, forty levels deep, whose second field is the first again: 2^40 fields in a few KB."""
+    kind: pa.DataType = pa.int8()
+    for _ in range(40):
+        kind = pa.struct([("first", kind), ("other", pa.int8())])
+    data = bytearray(stream(pa.table({"x": pa.array([], kind)})))
+    part = parts(bytes(data))[0]
+    patched = 0
+    for place in range(part.start, part.body - 12, 4):
+        count, first, other = struct.unpack_from("<III", data, place)
+        # A vector of two fields: both offsets lead forward, to tables in this message.
+        if count == 2 and 0 < first < part.body - place and 0 < other < part.body - place and first != other:
+            if data[place + 4 + first : place + 8 + first] == data[place + 8 + other : place + 12 + other]:
+                continue
+            struct.pack_into("<I", data, place + 8, first - 4)
+            patched += 1
+    assert patched >= 20, patched
+    return bytes(data)
+
+
+def _empty_batches() -> bytes:
+    schema = pa.schema([("x", pa.int64())])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch([pa.array([], pa.int64())], schema=schema))
+    return splice(bytes(sink.getvalue()), 1, 100_000)
+
+
+def _view_count(count: int) -> bytes:
+    texts = pa.array(["a text that is longer than a view"] * _ROWS, pa.string_view())
+    return patch(stream(_one(texts)), 1, count)
+
+
+def _message_size(size: int) -> bytes:
+    data = bytearray(stream(_one(np.arange(10))))
+    start = parts(bytes(data))[1].start
+    data[start - 4 : start] = struct.pack("<i", size)
+    return bytes(data)
+
+
+def _list_views() -> pa.Array:
+    items = pa.array(np.zeros(1000, np.int8))
+    offsets, sizes = np.zeros(1 << 20, np.int32), np.full(1 << 20, 1000, np.int32)
+    return pa.ListViewArray.from_arrays(pa.array(offsets), pa.array(sizes), items)
+
+
+def _run_ends(rows: int) -> pa.Array:
+    return pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int64()), pa.array(["x" * 1000]))
+
+
+def _int64(rows: int = _ROWS) -> pa.Array:
+    return pa.array(np.arange(rows) % 100)
+
+
+_BODY: Final = 8 * _ROWS
+"""Bytes of the data of ``_int64()``; its body is padded to a multiple of eight, which this is."""
+
+
+def _rows() -> Iterator[Bomb]:
+    yield Bomb("null column", lambda: _forged_rows(pa.nulls(_ROWS)))
+    yield Bomb("null column, as pyarrow writes it", lambda: stream(_one(pa.nulls((1 << 31) - 2))))
+    yield Bomb("null column, the most rows", lambda: _forged_rows(pa.nulls(_ROWS), (1 << 63) - 1))
+    yield Bomb("null column, fewer than no rows", lambda: _forged_rows(pa.nulls(_ROWS), -1))
+    yield Bomb("null columns, a thousand", lambda: stream(pa.table({f"c{i}": pa.nulls(1 << 20) for i in range(1000)})))
+    yield Bomb("null column, many batches", lambda: splice(stream(_one(pa.nulls(1 << 20))), 1, 1000))
+    yield Bomb("no columns", lambda: patch(stream(_one(pa.nulls(_ROWS)).select([])), _ROWS, 1 << 50))
+    yield Bomb("no fields", lambda: _forged_rows(pa.array([{}] * _ROWS, pa.struct([]))))
+    yield Bomb("fields of nulls", lambda: _forged_rows(_of_struct(3)))
+    yield Bomb("binary of no width", lambda: _forged_rows(pa.array([b""] * _ROWS, pa.binary(0))))
+    yield Bomb("lists of no items", lambda: _forged_rows(pa.array([[]] * _ROWS, pa.list_(pa.int8(), 0))))
+    yield Bomb("lists of nulls", lambda: _forged_rows(_in_lists(pa.nulls(_ROWS))))
+    yield Bomb("lists of two billion nulls each", lambda: stream(_one(_wide_lists())))
+    yield Bomb("booleans", lambda: _forged_rows(pa.array([True] * _ROWS)))
+    yield Bomb("empty batches", _empty_batches)
+
+
+def _wide_lists() -> pa.Array:
+    size = (1 << 31) - 1
+    return pa.FixedSizeListArray.from_arrays(pa.nulls(size * 1024), size)
+
+
+def _compressed() -> Iterator[Bomb]:
+    for codec in ("zstd", "lz4"):
+        yield Bomb(f"{codec}, not asked for", lambda codec=codec: _zeros(codec))  # type: ignore[misc]
+        yield Bomb(f"{codec}", lambda codec=codec: _zeros(codec), True)  # type: ignore[misc]
+        yield Bomb(f"{codec}, forged length", lambda codec=codec: _prefix(1 << 46, codec), True)  # type: ignore[misc]
+        yield Bomb(f"{codec}, shorter than its rows", lambda codec=codec: _prefix(8, codec), True)  # type: ignore[misc]
+        yield Bomb(f"{codec}, more in the frame", lambda codec=codec: _hidden_frame(codec), True)  # type: ignore[misc]
+    yield Bomb("zstd, length below nothing", lambda: _prefix(-2), True)
+    yield Bomb("zstd, most negative length", lambda: _prefix(-(1 << 63)), True)
+    yield Bomb("zstd, many columns", lambda: stream(_many_zeros(), compression="zstd"), True)
+    yield Bomb("zstd, many batches", lambda: stream(_one(np.zeros(16 * _MIB)), 1 << 16, compression="zstd"), True)
+    yield Bomb("zstd, views of one text", lambda: stream(_one(_big_text(2000)), compression="zstd"), True)
+    yield Bomb("zstd, one word in a dictionary", lambda: stream(_one(_big_dictionary(1000)), compression="zstd"), True)
+
+
+def _many_zeros() -> pa.Table:
+    zeros = pa.array(np.zeros(_MIB, np.int64))
+    return pa.table({f"c{i}": zeros for i in range(20)})
+
+
+def _expanding() -> Iterator[Bomb]:
+    yield Bomb("views of one text", lambda: stream(_one(_big_text(2000))))
+    yield Bomb("binary views", lambda: stream(_one(_big_text(2000, pa.binary_view()))))
+    yield Bomb("views in lists", lambda: stream(_one(_in_lists(_big_text(2000)))))
+    yield Bomb("views in structs", lambda: stream(_one(pa.StructArray.from_arrays([_big_text(2000)], ["t"]))))
+    yield Bomb("one word in a dictionary", lambda: stream(_one(_big_dictionary(1000))))
+    yield Bomb("dictionary of views", lambda: stream(_one(_big_dictionary(1000, pa.string_view()))))
+    yield Bomb("dictionary of large binary", lambda: stream(_one(_big_dictionary(1000, pa.large_binary()))))
+    yield Bomb("dictionary in lists", lambda: stream(_one(_in_lists(_big_dictionary(1000)))))
+    yield Bomb("dictionary shared by batches", lambda: stream(_one(_big_dictionary(1000)), 10))
+    yield Bomb("dictionary, forged length", lambda: patch(_words(), _ROWS, _HUGE, message=1))
+    yield Bomb("dictionary deltas", _deltas)
+    yield Bomb("run ends", lambda: stream(_one(_run_ends(1 << 34))))
+    yield Bomb("run ends in a struct", lambda: stream(_one(pa.StructArray.from_arrays([_run_ends(1 << 34)], ["r"]))))
+    yield Bomb("list views", lambda: stream(_one(_list_views())))
+    yield Bomb("union", lambda: stream(_one(pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]))))
+
+
+def _words() -> bytes:
+    return stream(_one(pc.dictionary_encode(pa.array([f"word {i}" for i in range(_ROWS)])).slice(0, 10)))
+
+
+def _forged() -> Iterator[Bomb]:
+    yield Bomb("metadata of two gigabytes", lambda: _message_size((1 << 31) - 8))
+    yield Bomb("metadata below nothing", lambda: _message_size(-8))
+    yield Bomb("body of 2^62", lambda: patch(stream(_one(_int64())), _BODY + _pad(), 1 << 62))
+    yield Bomb("buffer of 2^62", lambda: patch(stream(_one(_int64())), _BODY, 1 << 62))
+    yield Bomb("buffer of 2^63 - 1", lambda: patch(stream(_one(_int64())), _BODY, (1 << 63) - 1))
+    yield Bomb("buffer below nothing", lambda: patch(stream(_one(_int64())), _BODY, -8))
+    yield Bomb("more rows than bytes", lambda: _forged_rows(_int64(), 1 << 60))
+    yield Bomb("more texts than bytes", lambda: _forged_rows(pa.array(["x"] * _ROWS)))
+    yield Bomb("more nulls than rows", lambda: patch(stream(_one(pa.array([None] * 33 + [1] * 100))), 33, 1 << 62))
+    yield Bomb("a thousand columns, one column's bytes", _shared_bytes)
+    yield Bomb("buffers of a view: 2^62", lambda: _view_count(1 << 62))
+    yield Bomb("buffers of a view: -1", lambda: _view_count(-1))
+    yield Bomb("endless schema", _endless_schema)
+
+
+def _pad() -> int:
+    part = parts(stream(_one(_int64())))[-1]
+    return part.end - part.body - _BODY
+
+
+BOMBS: Final = (*_rows(), *_compressed(), *_expanding(), *_forged())

@@ -1,0 +1,240 @@
+"""Tables over a real socket: publish, fetch, resolve, both shells, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from framewire.errors import (
+    ArgumentError,
+    BadBodyError,
+    ExpiredError,
+    InvalidTokenError,
+    LifecycleError,
+    NoRoomError,
+    RevokedError,
+    RowOutOfRangeError,
+    SettingError,
+    TransferDeniedError,
+    TransferFailedError,
+    UnknownColumnError,
+)
+from framewire.fetch import fetch, fetch_async
+from framewire.plane import DataPlane
+from framewire.resolve import resolve, resolve_async
+from framewire.settings import Settings
+
+FRAME = pl.DataFrame(
+    {
+        "carrier": ["UA", "AA", None, "DL"] * 250,
+        "delay": [float(i) for i in range(1000)],
+        "tail": [f"N{i:05d} with a text longer than a view" for i in range(1000)],
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[DataPlane]:
+    with DataPlane() as plane:
+        yield plane
+
+
+@pytest.fixture(scope="module")
+def url(plane: DataPlane) -> str:
+    return plane.publish(FRAME, tool="flights").resource_url
+
+
+def test_a_frame_crosses_and_is_equal(url: str) -> None:
+    frame = resolve(resource_url=url)
+    assert frame["_row_id"].to_list() == list(range(1000))
+    assert frame.drop("_row_id").equals(FRAME)
+    assert frame.drop("_row_id").schema == FRAME.schema
+
+
+def test_the_handle_tells_the_facts_and_hides_the_token(plane: DataPlane) -> None:
+    handle = plane.publish(FRAME)
+    token = handle.resource_url.rsplit("/", 1)[1]
+    assert handle.total_rows == 1000
+    assert list(handle.schema) == ["_row_id", "carrier", "delay", "tail"]
+    assert handle.schema["delay"] == "double"
+    assert token not in repr(handle)
+    assert type(handle).from_dict(handle.to_dict()) == handle
+    assert handle.resource_url.startswith(plane.base_url + "/s2sp/data/fw1")
+
+
+@pytest.mark.parametrize("row_ids", [None, [], [999], [5, 3, 3, 0], ["5-9", 0], "998-", list(range(0, 1000, 3))])
+@pytest.mark.parametrize("columns", [None, ["tail"], ["delay", "carrier"]])
+def test_selections_equal_the_same_on_lists(url: str, row_ids: Any, columns: Any) -> None:
+    table = fetch(url, row_ids, columns)
+    rows = FRAME.with_row_index("_row_id").to_dicts()
+    ids: Any = {"998-": [998, 999]}.get(row_ids) if isinstance(row_ids, str) else row_ids
+    ids = list(range(1000)) if ids is None else [5, 6, 7, 8, 9, 0] if ids == ["5-9", 0] else ids
+    names = ["_row_id", *(columns or FRAME.columns)]
+    assert table.to_pylist() == [{name: rows[i][name] for name in names} for i in ids]
+    assert asyncio.run(fetch_async(url, row_ids, columns)).equals(table)
+
+
+def test_what_does_not_exist_is_named(url: str) -> None:
+    with pytest.raises(RowOutOfRangeError, match="Row 1000 does not exist. Rows 0 to 999 exist"):
+        fetch(url, [1000])
+    with pytest.raises(UnknownColumnError, match="no column 'dely'. Did you mean 'delay'"):
+        fetch(url, columns=["dely"])
+
+
+def test_ended_handles_say_what_to_call(plane: DataPlane) -> None:
+    handle = plane.publish(FRAME, tool="flights")
+    plane.revoke(handle)
+    with pytest.raises(RevokedError, match="Call the tool 'flights' again"):
+        resolve(resource_url=handle.resource_url)
+    with pytest.raises(InvalidTokenError, match="unknown"):
+        resolve(resource_url=f"{plane.base_url}/s2sp/data/fw1{'a' * 32}")
+
+
+def test_handles_expire_without_being_asked() -> None:
+    gone = threading.Event()
+    with DataPlane() as plane:
+        original = plane._store.sweep
+
+        def sweep() -> float | None:
+            pause = original()
+            if plane.stats().bodies == 0:
+                gone.set()
+            return pause
+
+        plane._store.sweep = sweep  # type: ignore[method-assign]
+        url = plane.publish(FRAME, ttl_seconds=0.05).resource_url
+        gone.clear()
+        assert gone.wait(10)
+        assert plane.stats().held_bytes == 0
+        with pytest.raises(ExpiredError):
+            fetch(url)
+
+
+def test_large_scattered_selections_arrive_in_parts() -> None:
+    with DataPlane(Settings(max_selection_bytes=10_000)) as plane:
+        url = plane.publish(FRAME).resource_url
+        wanted = list(range(999, -1, -2))
+        assert fetch(url, wanted)["_row_id"].to_pylist() == wanted
+
+
+def test_over_budget_nothing_is_kept() -> None:
+    with DataPlane(Settings(memory_budget_bytes=10_000)) as plane:
+        with pytest.raises(NoRoomError, match="No room for .*FRAMEWIRE_MEMORY_BUDGET_BYTES"):
+            plane.publish(FRAME)
+        assert plane.stats().held_bytes == plane.stats().reserved_bytes == 0
+        plane.publish(FRAME.head(3))
+
+
+def test_only_allowed_peers_are_called(url: str) -> None:
+    for bad in ("http://198.51.100.7:80/s2sp/data/fw1" + "a" * 32, "file:///etc/passwd", "ddi://x", ""):
+        with pytest.raises(TransferDeniedError, match="FRAMEWIRE_ALLOW_PEERS") as caught:
+            fetch(bad)
+        assert "198.51" not in str(caught.value)
+
+
+def test_a_stopped_plane_and_a_dead_one_are_errors(plane: DataPlane) -> None:
+    other = DataPlane()
+    with pytest.raises(LifecycleError, match="not running"):
+        other.publish(FRAME)
+    other.start()
+    gone = other.publish(FRAME).resource_url
+    other.stop()
+    other.stop()
+    with pytest.raises(LifecycleError, match="stopped"):
+        other.publish(FRAME)
+    with pytest.raises(TransferFailedError):
+        fetch(gone, deadline_seconds=10)
+
+
+def test_a_taken_port_is_said_plainly(plane: DataPlane) -> None:
+    port = int(plane.base_url.rsplit(":", 1)[1])
+    with pytest.raises(SettingError, match=f"cannot listen on '127.0.0.1' port {port}"):
+        DataPlane(port=port).start()
+
+
+def test_ipv6_and_wildcards_are_advertised_reachably(caplog: pytest.LogCaptureFixture) -> None:
+    with DataPlane(host="::1") as plane:
+        assert plane.base_url.startswith("http://[::1]:")
+        assert fetch(plane.publish(FRAME).resource_url).num_rows == 1000
+    with caplog.at_level(logging.WARNING), DataPlane(host="0.0.0.0") as plane:
+        assert plane.base_url.startswith("http://127.0.0.1:")
+        assert "FRAMEWIRE_PUBLIC_URL" in caplog.text
+    caplog.clear()
+    with DataPlane(host="0.0.0.0", public_url="https://data.example.org/prefix/") as plane:
+        assert plane.publish(FRAME).resource_url.startswith("https://data.example.org/prefix/s2sp/data/fw1")
+        assert not caplog.text
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_is_refused_by_name(plane: DataPlane) -> None:
+    plane._pid += 1
+    try:
+        with pytest.raises(LifecycleError, match="parent of a forked process"):
+            plane.publish(FRAME)
+    finally:
+        plane._pid -= 1
+
+
+async def _inside() -> None:
+    async with DataPlane() as plane:
+        handle = await plane.publish_async(FRAME)
+        frame = await resolve_async('[{"_row_id": 2, "why": "late"}]', handle.resource_url)
+        assert frame.to_dicts() == [{"_row_id": 2, **FRAME.row(2, named=True), "why": "late"}]
+        # The same without sockets: any httpx transport can take the place of framewire's own.
+        transport = httpx.ASGITransport(app=plane.app)
+        table = await fetch_async(handle.resource_url, [1, 0], transport=transport)
+        assert table["_row_id"].to_pylist() == [1, 0]
+
+
+def test_async() -> None:
+    asyncio.run(_inside())
+
+
+def test_a_transport_of_the_users_is_checked_alike(plane: DataPlane, url: str) -> None:
+    with httpx.HTTPTransport() as transport:
+        assert fetch(url, [3], transport=transport)["_row_id"].to_pylist() == [3]
+    good = httpx.get(url, headers={"Accept": "application/vnd.apache.arrow.stream"})
+
+    def answering(content: bytes, **changed: str) -> httpx.MockTransport:
+        headers = {k: v for k, v in good.headers.items() if k != "content-length"} | changed
+        return httpx.MockTransport(lambda request: httpx.Response(200, headers=headers, content=content))
+
+    assert fetch(url, transport=answering(good.content)).num_rows == 1000
+    flipped = bytearray(good.content)
+    flipped[len(flipped) // 2] ^= 1
+    for content, changed, text in [
+        (bytes(flipped), {}, "checksum"),
+        (good.content[:-8], {}, "checksum"),
+        (good.content, {"s2sp-rows": "999"}, "999"),
+        (good.content, {"s2sp-rows": "1e3"}, "number of rows"),
+        (good.content, {"content-type": "text/html"}, "not an Arrow stream"),
+        (good.content, {"s2sp-checksum": "md5=00"}, "no checksum"),
+    ]:
+        with pytest.raises(BadBodyError, match=text):
+            fetch(url, transport=answering(content, **changed))
+
+
+def test_rows_other_than_asked_for_are_refused(url: str) -> None:
+    other = httpx.post(url, json={"row_ids": [1]}, headers={"Accept": "application/vnd.apache.arrow.stream"})
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, headers=other.headers, content=other.content))
+    assert fetch(url, [1], transport=transport).num_rows == 1
+    with pytest.raises(BadBodyError, match="other rows than were asked for"):
+        fetch(url, [2], transport=transport)
+    with pytest.raises(BadBodyError, match="other columns"):
+        fetch(url, [1], ["delay"], transport=transport)
+
+
+def test_where_is_refused_for_now(url: str) -> None:
+    with pytest.raises(ValueError, match="where"):
+        fetch(url, where="delay > 3")
+    with pytest.raises(ArgumentError, match="no data"):
+        resolve()

@@ -1,0 +1,53 @@
+"""The strategies can be imported without Hypothesis, and say so when they are asked for."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+from hypothesis import settings
+
+from framewire import testing
+
+ONE = settings(max_examples=1, database=None)
+
+
+def test_importing_imports_no_hypothesis() -> None:
+    code = "import framewire.testing, sys; sys.exit('hypothesis' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_without_hypothesis_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    assert testing.kinds_of(pa.int8()) == {"int8"}
+    for ask in (testing.arrow_types, testing.schemas, testing.tables, lambda: testing.arrays(pa.int8(), 1)):
+        with pytest.raises(ImportError, match="pip install hypothesis"):
+            ask()
+
+
+def test_the_guard_notices_a_kind_that_is_never_drawn() -> None:
+    with pytest.raises(KeyError, match="no such kind"):
+        testing.check_tables(lambda table: None, kinds={"int8", "no such kind"}, settings=ONE)
+
+
+def test_a_kind_that_chance_left_out_is_drawn_on_purpose() -> None:
+    seen: set[str] = set()
+    testing.check_tables(
+        lambda table: seen.update(*(testing.kinds_of(kind) for kind in table.schema.types)), settings=ONE, max_columns=1
+    )
+    assert seen == testing.WIRE_KINDS
+
+
+def test_kinds() -> None:
+    kind = pa.struct(
+        [("a", pa.map_(pa.string(), pa.dictionary(pa.int8(), pa.string_view()))), ("b", pa.timestamp("s", "UTC"))]
+    )
+    assert testing.kinds_of(kind) == {"struct", "map", "string", "dictionary", "string_view", "zoned timestamp"}
+
+
+def test_exact_values_tell_apart_what_equality_does_not() -> None:
+    assert testing.exact_values(pa.array([0.0])) != testing.exact_values(pa.array([-0.0]))
+    assert testing.exact_values(pa.array([float("nan")])) == testing.exact_values(pa.array([float("nan")]))
+    assert testing.exact_values(pa.array([1 << 62]).view(pa.timestamp("us"))) == [1 << 62]
