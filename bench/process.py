@@ -23,13 +23,19 @@ class Child:
 
     Args:
         python: Interpreter.
+        quiet: Drop its stderr: the reference implementation logs every answer there. Failures come as answers anyway.
         timeout_seconds: For each call; a child that takes longer is killed.
     """
 
-    def __init__(self, python: str, *, timeout_seconds: float = 240.0) -> None:
+    def __init__(self, python: str, *, quiet: bool = False, timeout_seconds: float = 240.0) -> None:
         self._timeout_seconds = timeout_seconds
         self._process = subprocess.Popen(
-            [python, "-m", "bench.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT, env=environment()
+            [python, "-m", "bench.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL if quiet else None,
+            cwd=ROOT,
+            env=environment(),
         )
         self._waiting = b""
 

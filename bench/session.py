@@ -125,8 +125,8 @@ class Session:
     @contextmanager
     def pair(self, contender: Contender, dataset: str) -> Iterator[Pair]:
         """Two fresh processes with ``dataset`` published between them."""
-        with Child(contender.python()) as server, Child(contender.python()) as client:
-            options = dict(contender.options)
+        options = dict(contender.options)
+        with self.child(contender) as server, self.child(contender) as client:
             client.send("bench.sides:start_client", module=contender.module, options=options)
             server.call("bench.sides:start_server", module=contender.module, options=options)
             table = server.call(
@@ -134,6 +134,10 @@ class Session:
             )
             client.receive()
             yield Pair(contender, server, client, table, self.results)
+
+    def child(self, contender: Contender) -> Child:
+        """A fresh process of a contender's kind."""
+        return Child(contender.python(), quiet=contender.peer)
 
     def room_for(self, nbytes: int) -> bool:
         """Whether so much can be held beside everything else."""

@@ -6,10 +6,13 @@ import asyncio
 import gc
 import importlib
 import itertools
+import json
+import socket
 import threading
 import time
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from bench import datasets, memory
 
@@ -31,7 +34,7 @@ def publish(state: State, dataset: str, scale: float, max_rows: int | None = Non
     if max_rows is not None:
         table = table.slice(0, max_rows)
     facts = {"rows": table.num_rows, "columns": table.num_columns, "nbytes": datasets.stream_bytes(table)}
-    facts["names"] = table.column_names[:1] + table.column_names[-1:]
+    facts["names"] = list(dict.fromkeys([table.column_names[0], table.column_names[-1]]))
     facts["fingerprint"] = fingerprint(table, facts["names"])
     start = time.perf_counter()
     state["server"].publish(table)
@@ -101,19 +104,24 @@ def fetch(
     return {"seconds": seconds[warmup:], "shape": shape, "nbytes": nbytes, "fingerprint": fingerprint(result, names)}
 
 
-def load(state: State, handles: list[str], clients: int, seconds: float) -> dict[str, Any]:
+def load(state: State, handles: list[str], endless: bool, clients: int, seconds: float) -> dict[str, Any]:
     """``clients`` fetch at once, each the next handle as soon as it has the last, until the time or the handles end.
 
-    Threads, or asyncio tasks where the contender's client is asynchronous.
+    Args:
+        state: Holds the client.
+        handles: Taken in turn.
+        endless: Begin anew when they end: handles that are good for any number of fetches.
+        clients: Threads, or asyncio tasks where the contender's client is asynchronous.
+        seconds: For how long.
 
     Returns:
         ``requests`` answered and ``seconds`` they took.
     """
     client = state["client"]
-    waiting = iter(handles)  # next() on it is atomic under the interpreter lock
-    deadline = time.perf_counter() + seconds
+    waiting = itertools.cycle(handles) if endless else iter(handles)  # next() is atomic under the interpreter lock
     counts = itertools.count()
     start = time.perf_counter()
+    deadline = start + seconds
     if hasattr(client, "fetch_async"):
 
         async def task() -> None:
@@ -136,6 +144,68 @@ def load(state: State, handles: list[str], clients: int, seconds: float) -> dict
     return {"requests": next(counts), "seconds": time.perf_counter() - start}
 
 
+def peak_above_base(state: State, small: str, handle: str) -> dict[str, int]:
+    """Memory that one fetch takes at its worst, above what the process held before.
+
+    Args:
+        state: Holds the client.
+        small: Handle of a small table, fetched first: code and connections are in place then.
+        handle: Handle of the table.
+    """
+    for _ in range(3):
+        state["client"].fetch(small)
+    base = mark(state)
+    state["frame"] = state["client"].fetch(handle)
+    return {"base": base, "peak": memory.peak_rss_bytes()}
+
+
+def mark(state: State) -> int:
+    """Start this process's peak afresh. Returns what it holds now, in bytes."""
+    gc.collect()
+    memory.reset_peak()
+    return memory.rss_bytes()
+
+
+def open_stalled(state: State, handle: str, count: int, columns: list[str] | None) -> int:
+    """Ask for a body on ``count`` connections and read no further than the head of each answer.
+
+    Returns:
+        Bytes of one body.
+    """
+    parts = urlsplit(handle)
+    payload = json.dumps({} if columns is None else {"columns": columns}).encode()
+    head = (
+        f"POST {parts.path} HTTP/1.1\r\nHost: {parts.netloc}\r\nAccept: application/vnd.apache.arrow.stream\r\n"
+        f"S2SP-Types: views\r\nContent-Type: application/json\r\nContent-Length: {len(payload)}\r\n\r\n"
+    ).encode()
+    stalled = state["stalled"] = []
+    for _ in range(count):
+        sock = socket.create_connection((parts.hostname or "", parts.port or 80), timeout=60)
+        sock.sendall(head + payload)
+        answer = b""
+        while b"\r\n\r\n" not in answer:
+            answer += sock.recv(1024)
+        text, _, rest = answer.partition(b"\r\n\r\n")
+        length = int(text.lower().split(b"content-length:")[1].split()[0])
+        stalled.append((sock, length - len(rest)))
+    return length
+
+
+def drain(state: State) -> None:
+    """Read what the stalled connections still have to give, a little of each in turn."""
+    waiting = state.pop("stalled")
+    buffer = bytearray(1 << 18)
+    while waiting:
+        still = []
+        for sock, left in waiting:
+            left -= sock.recv_into(buffer, min(left, len(buffer)))
+            if left:
+                still.append((sock, left))
+            else:
+                sock.close()
+        waiting = still
+
+
 def _in_threads(function: Any, count: int) -> None:
     failures: list[BaseException] = []
 
@@ -152,20 +222,3 @@ def _in_threads(function: Any, count: int) -> None:
         thread.join()
     if failures:
         raise failures[0]
-
-
-def peak_above_base(state: State, small: str, handle: str) -> dict[str, int]:
-    """Memory that one fetch takes at its worst, above what the process held before.
-
-    Args:
-        state: Holds the client.
-        small: Handle of a small table, fetched first: code and connections are in place then.
-        handle: Handle of the table.
-    """
-    for _ in range(3):
-        state["client"].fetch(small)
-    gc.collect()
-    memory.reset_peak()
-    base = memory.rss_bytes()
-    state["frame"] = state["client"].fetch(handle)
-    return {"base": base, "peak": memory.peak_rss_bytes(), "after": memory.rss_bytes()}

@@ -11,9 +11,23 @@ import pytest
 import framewire
 from framewire import errors
 
-HEAVY = {
-    "anyio", "duckdb", "httpx", "matplotlib", "mcp", "numpy", "pandas", "polars", "pyarrow", "pydantic", "starlette", "uvicorn"
-}  # fmt: skip
+HEAVY = {"anyio", "duckdb", "httpx", "matplotlib", "mcp", "numpy", "pandas", "polars", "pyarrow", "pydantic"}
+HEAVY |= {"starlette", "uvicorn"}
+    [
+        "anyio",
+        "duckdb",
+        "httpx",
+        "matplotlib",
+        "mcp",
+        "numpy",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "pydantic",
+        "starlette",
+        "uvicorn",
+    ]
+)
 
 
 def run(code: str) -> str:
@@ -62,5 +76,7 @@ def test_importing_the_server_imports_no_optional_package() -> None:
 
 @pytest.mark.parametrize("first", ["framewire.server", "framewire.resolve", "framewire.fetch"])
 def test_functions_are_not_hidden_by_modules_of_their_name(first: str) -> None:
-    code = f"import {first}, framewire; from framewire import fetch, resolve; print(type(fetch), type(framewire.resolve))"
+    code = (
+        f"import {first}, framewire; from framewire import fetch, resolve; print(type(fetch), type(framewire.resolve))"
+    )
     assert run(code).count("'function'") == 2

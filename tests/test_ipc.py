@@ -34,8 +34,9 @@ def test_the_gather_list_is_the_stream_and_shares_the_tables_memory() -> None:
 
 
 def test_a_stored_body_is_one_buffer_read_without_a_copy() -> None:
-    buffer, checksum = _ipc.encode_to_buffer(TABLE)
-    assert checksum == _ipc.checksum([buffer])
+    encoded = _ipc.encode(TABLE)
+    buffer = _ipc.gather(encoded.parts, encoded.nbytes)
+    assert encoded.checksum == _ipc.checksum([buffer])
     table = _ipc.read(buffer)
     assert table.equals(TABLE)
     data = table.column(0).chunk(0).buffers()[1]

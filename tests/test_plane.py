@@ -7,6 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -127,11 +128,31 @@ def test_large_scattered_selections_arrive_in_parts() -> None:
 
 
 def test_over_budget_nothing_is_kept() -> None:
-    with DataPlane(Settings(memory_budget_bytes=10_000)) as plane:
-        with pytest.raises(NoRoomError, match="No room for .*FRAMEWIRE_MEMORY_BUDGET_BYTES"):
+    with DataPlane(Settings(memory_budget_bytes=10_000, disk_budget_bytes=10_000)) as plane:
+        with pytest.raises(NoRoomError, match="No room for .*FRAMEWIRE_DISK_BUDGET_BYTES"):
             plane.publish(FRAME)
-        assert plane.stats().held_bytes == plane.stats().reserved_bytes == 0
+        assert plane.stats().held_bytes == plane.stats().reserved_bytes == plane.stats().spilled_bytes == 0
         plane.publish(FRAME.head(3))
+
+
+def test_above_the_memory_budget_bodies_spill_and_are_served_alike(tmp_path: Path) -> None:
+    settings = Settings(memory_budget_bytes=10_000, spill_dir=str(tmp_path))
+    with DataPlane(settings) as plane:
+        url = plane.publish(FRAME).resource_url
+        assert plane.stats().spilled_bytes > 10_000
+        assert plane.stats().held_bytes == 0
+        assert os.listdir(tmp_path) == []
+        assert resolve(resource_url=url).drop("_row_id").equals(FRAME)
+        assert fetch(url, ["5-6"])["delay"].to_pylist() == [5.0, 6.0]
+        plane.revoke(url)
+        assert plane.stats().spilled_bytes == 0
+
+
+def test_a_folder_that_cannot_be_written_is_no_room(tmp_path: Path) -> None:
+    with DataPlane(Settings(memory_budget_bytes=10_000, spill_dir=str(tmp_path / "none"))) as plane:
+        with pytest.raises(NoRoomError, match="could not be spilled.*FRAMEWIRE_SPILL_DIR"):
+            plane.publish(FRAME)
+        assert plane.stats().spilled_bytes == 0
 
 
 def test_only_allowed_peers_are_called(url: str) -> None:

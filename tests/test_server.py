@@ -25,6 +25,7 @@ import polars as pl
 import pytest
 from mcp import Client, StdioServerParameters
 from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
 from mcp.types import CallToolResult, TextContent
 
 from framewire import DataPlane, LifecycleError, S2SPServer, SettingError
@@ -70,7 +71,8 @@ def script(tmp_path: Path) -> Path:
 def structured(result: CallToolResult) -> dict[str, Any]:
     assert not result.is_error, result.content
     assert result.structured_content is not None
-    return result.structured_content
+    found: dict[str, Any] = result.structured_content
+    return found
 
 
 def text_of(result: CallToolResult) -> str:
@@ -187,16 +189,13 @@ async def test_the_authors_lifespan_passes_through() -> None:
     server = S2SPServer("s", lifespan=lifespan)
 
     @server.sd_resource_tool
-    def answer(ctx: "Context[Any, Any]") -> list[dict[str, int]]:
+    def answer(ctx: Context[Any, Any]) -> list[dict[str, int]]:
         return [{"answer": ctx.request_context.lifespan_context["answer"]}]
 
     async with Client(server) as client:
         assert structured(await client.call_tool("answer", {})) == {"result": [{"answer": 42}]}
     assert entered[0].startswith("http://127.0.0.1:")
     assert entered[1:] == ["left"]
-
-
-from mcp.server.mcpserver import Context  # noqa: E402 - after its use in a string annotation, which must not matter
 
 
 @pytest.mark.anyio
@@ -218,13 +217,14 @@ async def test_ttl_public_url_and_port() -> None:
 
 
 def test_bad_arguments_are_named() -> None:
-    for arguments, name in (
+    wrong: list[tuple[dict[str, Any], str]] = [
         ({"s2sp_port": 70_000}, "s2sp_port"),
         ({"cache_ttl": 0}, "cache_ttl"),
         ({"public_url": "example.org"}, "FRAMEWIRE_PUBLIC_URL"),
-    ):
+    ]
+    for arguments, name in wrong:
         with pytest.raises(SettingError, match=name):
-            S2SPServer("s", **arguments)  # type: ignore[arg-type]
+            S2SPServer("s", **arguments)
     with pytest.raises(TypeError, match="nothing"):
         S2SPServer("s", nothing=1)
 
@@ -304,9 +304,7 @@ def say(running: subprocess.Popen[str], *messages: dict[str, Any]) -> list[dict[
 
 def test_every_line_on_stdout_is_json_rpc_and_the_end_of_stdin_ends_the_process(script: Path) -> None:
     with process(str(script)) as running:
-        started, called = say(
-            running, INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}, CALL
-        )
+        started, called = say(running, INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}, CALL)
         assert started["result"]["serverInfo"]["name"] == "numbers"
         reply = called["result"]["structuredContent"]
         assert json.loads(called["result"]["content"][0]["text"]) == reply
@@ -399,7 +397,7 @@ def test_a_port_in_use_is_a_plain_error() -> None:
 def test_an_open_stream_does_not_hold_up_the_end(script: Path) -> None:
     with http_server(script) as (running, base):
         parts = urlsplit(base)
-        with socket.create_connection((parts.hostname, parts.port), timeout=10) as idle:  # type: ignore[arg-type]
+        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as idle:
             idle.sendall(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{")
             running.send_signal(signal.SIGTERM)
             running.wait(timeout=15)

@@ -106,16 +106,15 @@ def encode(table: pa.Table) -> Encoded:
     return Encoded(parts, sum(map(len, parts)), checksum(parts))
 
 
-def encode_to_buffer(table: pa.Table) -> tuple[pa.Buffer, str]:
-    """Write ``table`` once, into one new buffer. Returns the buffer and its checksum."""
-    encoded = encode(table)
-    buffer = pa.allocate_buffer(encoded.nbytes)
+def gather(parts: Iterable[memoryview], nbytes: int) -> pa.Buffer:
+    """Copy ``parts`` into one new buffer of ``nbytes`` bytes."""
+    buffer = pa.allocate_buffer(nbytes)
     target = memoryview(buffer).cast("B")
     position = 0
-    for part in encoded.parts:
+    for part in parts:
         target[position : position + len(part)] = part
         position += len(part)
-    return buffer, encoded.checksum
+    return buffer
 
 
 def read(buffer: pa.Buffer) -> pa.Table:
@@ -151,8 +150,9 @@ def decode(
     try:
         table = read(buffer)
         if validate:
-            table.validate(full=True)
+            # First: validation reads every byte that a view shows, and a thousand views can show the same megabyte.
             check_expanded(table, max_bytes, stored_bytes=shape.expanded_bytes)
+            table.validate(full=True)
     except TooLargeError:
         raise
     except Exception as exc:

@@ -8,6 +8,7 @@ process that holds it. Linux only; everything here says so by returning None or 
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import resource
 import stat
@@ -109,6 +110,8 @@ def view(fd: int) -> pa.Buffer:
     """The file's bytes, mapped read-only; the mapping lives as long as the buffer and needs no descriptor of its own."""
     if os.fstat(fd).st_size == 0:
         return pa.py_buffer(b"")
+    if not os.path.isdir("/proc/self/fd"):
+        return pa.py_buffer(mmap.mmap(fd, 0, prot=mmap.PROT_READ))
     with pa.memory_map(f"/proc/self/fd/{fd}", "r") as file:
         return file.read_buffer()
 

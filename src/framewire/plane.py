@@ -12,13 +12,13 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 import pyarrow as pa
 
-from framewire import wire
+from framewire import _memfd, wire
 from framewire.errors import ArgumentError, LifecycleError
 from framewire.handle import Handle
 from framewire.publish import publish_table
 from framewire.serve import DataApp, HostPolicy, Listener
 from framewire.settings import Settings
-from framewire.store import BodyStore, MemoryStore, Stats
+from framewire.store import BodyStore, Disk, Heap, MemoryStore, SealedMemory, Stats
 from framewire.table import to_table
 from framewire.typing import Tabular
 
@@ -57,7 +57,7 @@ class DataPlane:
     ) -> None:
         self.settings = (settings or Settings.from_env()).replace(public_url=public_url, ttl_seconds=ttl_seconds)
         self._host, self._port = host, port
-        self._store: BodyStore = store or MemoryStore(self.settings.memory_budget_bytes)
+        self._store: BodyStore = store or _default_store(self.settings)
         names = list(self.settings.allowed_hosts)
         if self.settings.public_url:
             names.append(urlsplit(self.settings.public_url).hostname or "")
@@ -220,6 +220,15 @@ class DataPlane:
                 "The data plane listens on every address but advertises a loopback URL, which other hosts cannot reach. "
                 "Set FRAMEWIRE_PUBLIC_URL to the address that consumers use."
             )
+
+
+def _default_store(settings: Settings) -> BodyStore:
+    return MemoryStore(
+        settings.memory_budget_bytes,
+        place=SealedMemory() if settings.same_host == "auto" and _memfd.is_available() else Heap(),
+        disk=Disk(settings.spill_dir),
+        disk_budget_bytes=settings.disk_budget_bytes,
+    )
 
 
 def _address(host: str, port: int) -> str:

@@ -37,8 +37,8 @@ def publish_table(
     if max_uses is not None:
         raise SettingError(f"max_uses is {max_uses!r}.", hint="Handles of limited use are not available yet; leave it out.")
     numbered = add_row_id(table)
-    with store.reserve(int(numbered.get_total_buffer_size())) as reservation:
-        body = Body.build(numbered, tool=tool)
+    with store.reserve(int(numbered.get_total_buffer_size()), spill=True) as reservation:
+        body = Body.build(numbered, tool=tool, place=reservation.place)
         expires_at = datetime.now(UTC) + timedelta(seconds=ttl_seconds)
         token = store.put(body, reservation, ttl_seconds=ttl_seconds)
     return Handle(

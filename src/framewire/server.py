@@ -195,7 +195,7 @@ class S2SPServer(MCPServer[Any]):
         """
         if callable(name):
             return self.sd_resource_tool()(name)
-        if isinstance(abstract_limit, bool) or not isinstance(abstract_limit, int) or abstract_limit < 0:
+        if type(abstract_limit) is not int or abstract_limit < 0:
             raise SettingError(f"abstract_limit is {abstract_limit!r}.", hint="It takes a number of rows, 0 or more.")
 
         def decorator(fn: F) -> F:
@@ -290,7 +290,7 @@ class S2SPServer(MCPServer[Any]):
             SettingError: The address cannot be bound.
         """
         if transport != "streamable-http":
-            super().run(transport, **options)  # type: ignore[call-overload]
+            super().run(transport, **options)
             return
         uvloop = importlib.util.find_spec("uvloop") is not None
         with suppress(KeyboardInterrupt):  # uvicorn has shut down by then, and raises the signal again

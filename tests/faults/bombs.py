@@ -73,10 +73,10 @@ def _prefix(declared: int, codec: str = "zstd", values: int = 1000) -> bytes:
 
 def _hidden_frame(codec: str) -> bytes:
     """A frame of 256 MiB that says it holds 8 KB, for a column of a thousand rows."""
-    large = stream(_one(np.zeros(32 * _MIB, np.int64)), compression=codec)
+    values = 33_333_333
+    large = stream(_one(np.zeros(values, np.int64)), compression=codec)
     body = parts(large)[-1].body
-    large = large[:body] + struct.pack("<q", 8000) + large[body + 8 :]
-    return patch(large, 32 * _MIB, 1000)
+    return patch(large[:body] + struct.pack("<q", 8000) + large[body + 8 :], values, 1000)
 
 
 def _deltas() -> bytes:
@@ -96,7 +96,8 @@ def _shared_bytes() -> bytes:
     places = [i for i in range(0, len(metadata), 8) if metadata[i : i + 8] == size]
     assert len(places) >= 1000
     for place in places[-1000:]:
-        metadata[place - 8 : place] = bytes(8)
+        metadata[place - 8 : place] = bytes(8)  # where its data are
+        metadata[place - 24 : place - 16] = bytes(8)  # and its bitmap, of no bytes
     # What the body was is cut to the one column that is left.
     shorter = part.body + 8 * _ROWS
     length = struct.pack("<q", part.end - part.body)
@@ -133,8 +134,10 @@ def _empty_batches() -> bytes:
 
 
 def _view_count(count: int) -> bytes:
-    texts = pa.array(["a text that is longer than a view"] * _ROWS, pa.string_view())
-    return patch(stream(_one(texts)), 1, count)
+    """A column of views that says it has ``count`` buffers, where it has 33."""
+    views = struct.pack("<i4sii", 16, b"xxxx", 0, 0) * 10
+    buffers = [None, pa.py_buffer(views), *[pa.py_buffer(b"x" * 16)] * 33]
+    return patch(stream(_one(pa.Array.from_buffers(pa.string_view(), 10, buffers))), 33, count)
 
 
 def _message_size(size: int) -> bytes:
@@ -154,12 +157,15 @@ def _run_ends(rows: int) -> pa.Array:
     return pa.RunEndEncodedArray.from_arrays(pa.array([rows], pa.int64()), pa.array(["x" * 1000]))
 
 
-def _int64(rows: int = _ROWS) -> pa.Array:
-    return pa.array(np.arange(rows) % 100)
+def _plain(old: int, new: int) -> bytes:
+    """Two columns of numbers with one number of their metadata forged."""
+    values = np.arange(_ROWS) % 100
+    return patch(stream(pa.table({"x": values, "y": values.astype(np.int16)})), old, new)
 
 
-_BODY: Final = 8 * _ROWS
-"""Bytes of the data of ``_int64()``; its body is padded to a multiple of eight, which this is."""
+_DATA: Final = 8 * _ROWS
+_BODY: Final = 10 * _ROWS + 6
+"""Bytes of the first column's data, and of the whole body with its padding."""
 
 
 def _rows() -> Iterator[Bomb]:
@@ -175,14 +181,16 @@ def _rows() -> Iterator[Bomb]:
     yield Bomb("binary of no width", lambda: _forged_rows(pa.array([b""] * _ROWS, pa.binary(0))))
     yield Bomb("lists of no items", lambda: _forged_rows(pa.array([[]] * _ROWS, pa.list_(pa.int8(), 0))))
     yield Bomb("lists of nulls", lambda: _forged_rows(_in_lists(pa.nulls(_ROWS))))
-    yield Bomb("lists of two billion nulls each", lambda: stream(_one(_wide_lists())))
+    yield Bomb("lists of two billion nulls each", _wide_lists)
     yield Bomb("booleans", lambda: _forged_rows(pa.array([True] * _ROWS)))
     yield Bomb("empty batches", _empty_batches)
 
 
-def _wide_lists() -> pa.Array:
-    size = (1 << 31) - 1
-    return pa.FixedSizeListArray.from_arrays(pa.nulls(size * 1024), size)
+def _wide_lists() -> bytes:
+    """Ten lists of two billion nulls each."""
+    size, most = 77_777, (1 << 31) - 1
+    data = stream(_one(pa.FixedSizeListArray.from_arrays(pa.nulls(10 * size), size)))
+    return patch(patch(data, size, most, message=0, code="i"), 10 * size, 10 * most)
 
 
 def _compressed() -> Iterator[Bomb]:
@@ -217,8 +225,8 @@ def _expanding() -> Iterator[Bomb]:
     yield Bomb("dictionary shared by batches", lambda: stream(_one(_big_dictionary(1000)), 10))
     yield Bomb("dictionary, forged length", lambda: patch(_words(), _ROWS, _HUGE, message=1))
     yield Bomb("dictionary deltas", _deltas)
-    yield Bomb("run ends", lambda: stream(_one(_run_ends(1 << 34))))
-    yield Bomb("run ends in a struct", lambda: stream(_one(pa.StructArray.from_arrays([_run_ends(1 << 34)], ["r"]))))
+    yield Bomb("run ends", lambda: stream(_one(_run_ends((1 << 31) - 2))))
+    yield Bomb("run ends in a struct", lambda: stream(_one(pa.StructArray.from_arrays([_run_ends((1 << 31) - 2)], ["r"]))))
     yield Bomb("list views", lambda: stream(_one(_list_views())))
     yield Bomb("union", lambda: stream(_one(pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]))))
 
@@ -230,22 +238,19 @@ def _words() -> bytes:
 def _forged() -> Iterator[Bomb]:
     yield Bomb("metadata of two gigabytes", lambda: _message_size((1 << 31) - 8))
     yield Bomb("metadata below nothing", lambda: _message_size(-8))
-    yield Bomb("body of 2^62", lambda: patch(stream(_one(_int64())), _BODY + _pad(), 1 << 62))
-    yield Bomb("buffer of 2^62", lambda: patch(stream(_one(_int64())), _BODY, 1 << 62))
-    yield Bomb("buffer of 2^63 - 1", lambda: patch(stream(_one(_int64())), _BODY, (1 << 63) - 1))
-    yield Bomb("buffer below nothing", lambda: patch(stream(_one(_int64())), _BODY, -8))
-    yield Bomb("more rows than bytes", lambda: _forged_rows(_int64(), 1 << 60))
-    yield Bomb("more texts than bytes", lambda: _forged_rows(pa.array(["x"] * _ROWS)))
+    yield Bomb("body of 2^62", lambda: _plain(_BODY, 1 << 62))
+    yield Bomb("body below nothing", lambda: _plain(_BODY, -8))
+    yield Bomb("buffer of 2^62", lambda: _plain(_DATA, 1 << 62))
+    yield Bomb("buffer of 2^63 - 1", lambda: _plain(_DATA, (1 << 63) - 1))
+    yield Bomb("buffer below nothing", lambda: _plain(_DATA, -8))
+    yield Bomb("more rows than bytes", lambda: _plain(_ROWS, 1 << 30))
+    yield Bomb("more texts than bytes", lambda: _forged_rows(pa.array(["x"] * _ROWS), 1 << 24))
+    yield Bomb("more booleans than bytes", lambda: _forged_rows(pa.array([True] * _ROWS), 1 << 24))
     yield Bomb("more nulls than rows", lambda: patch(stream(_one(pa.array([None] * 33 + [1] * 100))), 33, 1 << 62))
     yield Bomb("a thousand columns, one column's bytes", _shared_bytes)
     yield Bomb("buffers of a view: 2^62", lambda: _view_count(1 << 62))
     yield Bomb("buffers of a view: -1", lambda: _view_count(-1))
     yield Bomb("endless schema", _endless_schema)
-
-
-def _pad() -> int:
-    part = parts(stream(_one(_int64())))[-1]
-    return part.end - part.body - _BODY
 
 
 BOMBS: Final = (*_rows(), *_compressed(), *_expanding(), *_forged())

@@ -81,13 +81,18 @@ def test_a_sync_reply_passed_on(server: S2SPServer, call: Call, seen: list[Any])
     reply = call(server, "flights", abstract_domains="carrier", mode="sync").structured_content
     assert reply is not None
     chosen = [row for row in reply["abstract"] if row["carrier"] != "AA"]
-    result = call(server, "take", abstract_data=chosen, body_data=json.dumps(reply["body"]))
-    assert not result.is_error, text_of(result)
-    assert [(row["_row_id"], row["carrier"], row["delay"]) for row in seen[-1]] == [
-        (0, "UA", 11.5),
-        (2, "B6", None),
-        (3, "DL", 30.25),
-    ]
+    for whole in (reply, json.dumps(reply)):
+        result = call(server, "take", abstract_data=chosen, body_data=whole)
+        assert not result.is_error, text_of(result)
+        assert [(row["_row_id"], row["carrier"], row["delay"], row["id"]) for row in seen[-1]] == [
+            (0, "UA", 11.5, 2**60),
+            (2, "B6", None, 2),
+            (3, "DL", 30.25, 3),
+        ]
+    # The body alone carries no types: "id" is text and numbers in JSON, so the reply is asked for instead of a guess.
+    assert call(server, "take", abstract_data=chosen, body_data=reply["body"]).is_error
+    call(server, "take", body_data=[{"_row_id": 0, "n": 1}])
+    assert seen[-1] == [{"_row_id": 0, "n": 1}]
 
 
 def test_each_form(server: S2SPServer, call: Call, url: str) -> None:
@@ -203,7 +208,9 @@ class Row(TypedDict):
         ("none", Stats(mean=float("nan"), day=date(2013, 1, 1)), '{"mean":"NaN","day":"2013-01-01"}', "unstructured"),
     ],
 )
-def test_results(server: S2SPServer, call: Call, annotation: Any, value: Any, text: str | None, structured: Any) -> None:
+def test_results(
+    server: S2SPServer, call: Call, annotation: Any, value: Any, text: str | None, structured: Any
+) -> None:
     def give(rows: pl.DataFrame) -> Any:
         return value
 
@@ -242,7 +249,9 @@ def test_content_and_own_results_pass(server: S2SPServer, call: Call) -> None:
     assert call(server, "own", body_data=BODY).structured_content == {"k": 1}
 
 
-@pytest.mark.parametrize("annotation", [pl.DataFrame, pa.Table, pd.DataFrame, pl.LazyFrame, "Unknown", None])
+@pytest.mark.parametrize(
+    "annotation", [pl.DataFrame, pa.Table, pd.DataFrame, pl.LazyFrame, "Unknown", list[dict[str, Any]]]
+)
 def test_a_returned_frame_is_shown_as_rows(server: S2SPServer, call: Call, annotation: Any) -> None:
     def top(rows: pl.DataFrame) -> Any:
         return rows.lazy().select("a", nan=pl.lit(float("nan")))
@@ -270,6 +279,16 @@ def test_a_result_that_breaks_its_annotation(server: S2SPServer, call: Call) -> 
     def wrong(rows: pl.DataFrame) -> int:
         return "secret value"  # type: ignore[return-value]
 
-    result = call(server, "wrong", body_data=BODY)
-    assert result.is_error
-    assert "secret" not in text_of(result)
+    @server.sd_consumer_tool
+    def frame(rows: pl.DataFrame) -> None:
+        return rows  # type: ignore[return-value]
+
+    @server.sd_consumer_tool
+    def picture(rows: pl.DataFrame) -> dict[str, int]:
+        return Image(data=b"secret", format="png")  # type: ignore[return-value]
+
+    for name in ("wrong", "frame", "picture"):
+        result = call(server, name, body_data=BODY)
+        assert result.is_error
+        assert "return annotation" in text_of(result)
+        assert "secret" not in text_of(result)

@@ -150,9 +150,10 @@ def test_abstract_limit(server: S2SPServer, call: Call) -> None:
         reply = call(server, name, abstract_domains="id").structured_content
         assert reply is not None
         assert (reply["shown_rows"], reply["truncated"], len(reply["abstract"])) == (shown, True, shown)
-    for bad in (-1, True, "5"):
+    wrong: list[Any] = [-1, True, "5"]
+    for bad in wrong:
         with pytest.raises(SettingError, match="abstract_limit"):
-            server.sd_resource_tool(abstract_limit=bad)  # type: ignore[call-overload]
+            server.sd_resource_tool(abstract_limit=bad)
 
 
 def message_bytes(result: CallToolResult) -> int:
@@ -200,7 +201,7 @@ def test_empty_tables_are_ordinary(server: S2SPServer, call: Call, empty: Any) -
         assert reply["schema"] == {"_row_id": "int64", "a": "int32"}
 
 
-@pytest.mark.parametrize("value", ["text", {"a": 1}, None, 5, object()], ids=repr)
+@pytest.mark.parametrize("value", ["text", {"a": 1}, None, 5, object()], ids=lambda v: type(v).__name__)
 def test_what_is_no_table_is_refused(server: S2SPServer, call: Call, value: Any) -> None:
     server.sd_resource_tool("t")(lambda: value)
     for arguments in ({}, {"abstract_domains": "a"}):

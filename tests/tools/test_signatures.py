@@ -17,10 +17,10 @@ from framewire import S2SPServer, SignatureError
 from framewire.tools._signature import Function
 
 if TYPE_CHECKING:
+    import pyarrow as guarded_pa
     from mcp.server.mcpserver import Context as GuardedContext
     from nowhere import Missing  # type: ignore[import-not-found]
     from pandas import DataFrame as PandasFrame
-    import pyarrow as guarded_pa
 
 Call = typing.Callable[..., CallToolResult]
 ROWS = [{"a": 1, "b": "x"}]
@@ -191,8 +191,8 @@ def test_what_has_no_place_in_a_tool_is_refused_by_name(server: S2SPServer) -> N
         with pytest.raises(SignatureError, match=text):
             server.sd_resource_tool()(function)
     with pytest.raises(SignatureError, match="lambda"):
-        server.sd_resource_tool()(lambda: [])
-    server.sd_resource_tool("named")(lambda: [])
+        server.sd_resource_tool()(lambda: ROWS)
+    server.sd_resource_tool("named")(lambda: ROWS)
     assert [tool.name for tool in asyncio.run(server.list_tools())] == ["named"]
 
 
@@ -207,7 +207,7 @@ def test_frame_parameter_rules() -> None:
     def named_among_two(rows: pl.DataFrame, base: pl.DataFrame) -> None: ...
     def unresolvable(rows: Missing) -> None: ...
 
-    chosen = {
+    chosen: dict[Any, Any] = {
         annotated: ("data", Form.POLARS_LAZY),
         by_list: ("data", Form.ROWS),
         by_name: ("rows", FORMS[0]),
@@ -222,7 +222,12 @@ def test_frame_parameter_rules() -> None:
     def two_lists(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> None: ...
     def none(top: int) -> None: ...
 
-    for function, text in ((two, "'left', 'right'"), (two_lists, "'left', 'right'"), (none, "no parameter for the")):
+    wrong: list[tuple[Any, str]] = [
+        (two, "'left', 'right'"),
+        (two_lists, "'left', 'right'"),
+        (none, "no parameter for the"),
+    ]
+    for function, text in wrong:
         with pytest.raises(SignatureError, match=text):
             frame_parameter(Function.read(function))
 

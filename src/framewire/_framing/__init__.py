@@ -23,7 +23,7 @@ import pyarrow as pa
 from framewire import wire
 from framewire._framing._batches import Batches, Limits
 from framewire._framing._expanded import check_expanded
-from framewire._framing._flatbuffer import PastTheEnd, Table, malformed
+from framewire._framing._flatbuffer import PastTheEnd, Table, malformed, refused
 from framewire._framing._layout import Schema, read_schema
 from framewire.errors import BadBodyError, TooLargeError
 
@@ -31,7 +31,7 @@ __all__ = ["MAX_EMPTY", "MAX_MESSAGES", "StreamShape", "check_expanded", "scan"]
 
 MAX_MESSAGES: Final = 1 << 20
 """Batches of any kind. Each costs some microseconds, here and in Arrow, and a body of 8 GiB has room for 40 million."""
-MAX_EMPTY: Final = 1 << 13
+MAX_EMPTY: Final = 1 << 12
 """Batches without rows among them: framewire writes none, other writers a few."""
 
 _CONTINUATION: Final = 0xFFFFFFFF
@@ -122,7 +122,7 @@ class _Walk:
                 raise _cut_off()
             position = self._message(self._stream[position : position + length], position + length)
         if position != size:
-            raise BadBodyError(f"{size - position} bytes follow the end of the Arrow stream.", hint=_AGAIN)
+            raise refused(f"{size - position} bytes follow the end of the Arrow stream.")
         return self._finish()
 
     def _message(self, metadata: memoryview, start: int) -> int:
@@ -130,7 +130,7 @@ class _Walk:
         message = Table.root(metadata)
         size = message.i64(3)
         if message.i16(0) != _VERSION_5:
-            raise malformed("it is of another version than 5")
+            raise refused("The Arrow stream has messages of another version than V5.")
         if size < 0 or size % 8:
             raise malformed("a body is not aligned")
         if start + size > len(self._stream):
@@ -186,7 +186,7 @@ class _Walk:
         if self._schema is None:
             raise malformed("it does not begin with a schema")
         if self._announced is not None and self._rows != self._announced:
-            raise BadBodyError(f"The body holds {self._rows} rows where {self._announced} were announced.", hint=_AGAIN)
+            raise refused(f"The body holds {self._rows} rows where {self._announced} were announced.")
         groups = [self._records, *self._dictionaries.values()]
         expanded = sum(group.check(self._stream, self._limits) for group in groups)
         if expanded > self._limits.max_bytes:
@@ -204,8 +204,5 @@ class _Walk:
         )
 
 
-_AGAIN: Final = "Nothing was kept; fetch it again."
-
-
 def _cut_off() -> BadBodyError:
-    return BadBodyError("The Arrow stream has no end mark: it was cut off.", hint=_AGAIN)
+    return refused("The Arrow stream has no end mark: it was cut off.")

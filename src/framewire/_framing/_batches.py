@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from framewire._framing._flatbuffer import Table, malformed
+from framewire._framing._flatbuffer import Table, malformed, refused
 from framewire._framing._layout import FREE, OFFSETS, VALIDITY, VARIADIC, Layout
 from framewire.errors import TooLargeError
 
@@ -55,8 +55,8 @@ class Batches:
     _variadic: list[memoryview] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._fixed = len(self.layout.roles) - self.layout.roles.count(VARIADIC)
         self._views = self.layout.roles.count(VARIADIC)
+        self._fixed = len(self.layout.roles) - self._views
 
     def add(self, batch: Table, start: int, size: int, limits: Limits, *, delta: bool = False) -> int:
         """Take up one batch whose body is ``size`` bytes at ``start``; returns its rows.
@@ -70,14 +70,14 @@ class Batches:
         compression = batch.table(3)
         if compression is not None:
             if not limits.allow_compression:
-                raise malformed("it is compressed, which was not asked for")
+                raise refused("The Arrow stream is compressed, which was not asked for.")
             if compression.u8(0) > 1 or compression.u8(1) != 0:
-                raise malformed("it is compressed in an unknown way")
+                raise refused("The Arrow stream is compressed in an unknown way.")
         nodes, buffers, variadic = batch.vector(1, _NODE_BYTES), batch.vector(2, _BUFFER_BYTES), batch.vector(4, 8)
-        extra = sum(variadic.cast("q")) if self._views and len(variadic) == 8 * self._views else 0
+        counts = variadic.cast("q")
         if len(nodes) != _NODE_BYTES * (len(self.layout.names) - 1) or len(variadic) != 8 * self._views:
             raise malformed("a batch has other columns than the schema")
-        if len(buffers) != _BUFFER_BYTES * (self._fixed + extra):
+        if len(buffers) != _BUFFER_BYTES * (self._fixed + sum(counts)) or min(counts, default=0) < 0:
             raise malformed("a batch has another number of buffers than its columns")
         self.rows.append(rows)
         self.deltas.append(delta)

@@ -24,7 +24,8 @@ def check_expanded(table: pa.Table, max_bytes: int, *, stored_bytes: int) -> int
     """Bound the bytes of a table whose views and dictionaries are written out in every row.
 
     Args:
-        table: Decoded and, when it came from a stranger, validated.
+        table: Decoded by ``pa.ipc`` from a stream that ``scan`` accepted; its values need not be valid. It is best asked
+            before ``validate(full=True)``, which reads every byte that every view shows.
         max_bytes: Most bytes.
         stored_bytes: Bytes of the table as it is: ``StreamShape.expanded_bytes`` (cheaper than ``table.nbytes``).
 
@@ -32,6 +33,7 @@ def check_expanded(table: pa.Table, max_bytes: int, *, stored_bytes: int) -> int
         The bytes: exact, or somewhat more where that is within the bound.
 
     Raises:
+        IndexError: A dictionary's index lies outside of it.
         TooLargeError: They are more than ``max_bytes``.
     """
     columns = [table.column(i) for i, field in enumerate(table.schema) if _expands(field.type)]
@@ -63,11 +65,12 @@ def _growth(array: pa.Array, exact: bool) -> int:
     if _is_view(kind):
         return max(_shown(_view_sizes(array), array, exact) - sum(data.size for data in array.buffers()[2:]), 0)
     if _types.is_dictionary(kind):
-        # Its values are not subtracted: they are stored once, however many chunks show them.
         sizes = _value_sizes(array.dictionary)
-        if not exact:
-            return len(array) * int(sizes.max(initial=0))
-        return int(sizes[array.indices.drop_null().to_numpy()].sum())
+        shown = len(array) * int(sizes.max(initial=0))
+        if exact:
+            shown = int(sizes[array.indices.drop_null().to_numpy()].sum())
+        # Its values are stored once, however many chunks show them, and whoever reads them does so for each chunk.
+        return max(shown, int(array.dictionary.nbytes))
     if not _expands(kind):
         return 0
     if _types.is_struct(kind):
@@ -106,5 +109,5 @@ def _value_sizes(values: pa.Array) -> _Ints:
             return np.zeros(len(values), np.int64)
         dtype = np.dtype(np.int64 if wide else np.int32)
         ends = np.frombuffer(offsets, dtype, len(values) + 1, values.offset * dtype.itemsize)
-        return np.diff(ends.astype(np.int64))
+        return np.maximum(np.diff(ends.astype(np.int64)), 0)
     return np.full(len(values), -(-kind.bit_width // 8), np.int64)

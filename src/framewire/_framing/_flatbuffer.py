@@ -13,7 +13,7 @@ from typing import Final
 
 from framewire.errors import BadBodyError
 
-__all__ = ["PastTheEnd", "Table", "malformed"]
+__all__ = ["PastTheEnd", "Table", "malformed", "refused"]
 
 _U16: Final = Struct("<H").unpack_from
 _I16: Final = Struct("<h").unpack_from
@@ -23,9 +23,14 @@ _I64: Final = Struct("<q").unpack_from
 _VTABLE: Final = Struct("<HH").unpack_from
 
 
+def refused(text: str) -> BadBodyError:
+    """The error for a body that is not taken."""
+    return BadBodyError(text, hint="Nothing was kept; fetch it again.")
+
+
 def malformed(what: str) -> BadBodyError:
     """The error for bytes that are not what Arrow's format says."""
-    return BadBodyError(f"The Arrow stream is malformed: {what}.", hint="Nothing was kept; fetch it again.")
+    return refused(f"The Arrow stream is malformed: {what}.")
 
 
 class Table:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
-from framewire._framing._flatbuffer import Table, malformed
+from framewire._framing._flatbuffer import Table, malformed, refused
 from framewire.errors import TooLargeError
 
 MAX_DEPTH: Final = 64
@@ -105,7 +105,7 @@ def read_schema(message: Table, schema: Table, *, nbytes: int, max_fields: int) 
         TooLargeError: It has too many fields.
     """
     if schema.i16(0) != 0:
-        raise malformed("its bytes are not in little-endian order")
+        raise refused("The Arrow stream is in big-endian order, which framewire does not read.")
     top = schema.tables(1)
     return _Reader(message, nbytes, max_fields).read(top)
 
@@ -126,6 +126,8 @@ class _Reader:
 
     def read(self, top: list[int]) -> Schema:
         self._count(top)
+        if not top:
+            self._layout.weightless.append(0)
         stack = [_Item(position, "", 0, 1, 0) for position in reversed(top)]
         while stack:
             stack.extend(reversed(self._field(stack.pop())))
@@ -157,12 +159,12 @@ class _Reader:
         # Cut, since a path grows with its depth.
         path = (f"{item.path}.{name}" if item.depth else name)[:200]
         if item.depth > MAX_DEPTH:
-            raise malformed(f"a column is nested deeper than {MAX_DEPTH} levels")
+            raise refused(f"A column is nested deeper than {MAX_DEPTH} levels.")
         self._refuse_extension(table, path)
         read = _TYPES.get(table.u8(2))
         kind = table.table(3)
         if read is None or kind is None:
-            raise malformed(f"column {path!r} has a type that framewire does not carry")
+            raise refused(f"Column {path!r} has a type that framewire does not carry.")
         children = table.tables(5)
         self._count(children)
         node = self._layout.node(path, item.parent, item.times)
@@ -181,7 +183,7 @@ class _Reader:
         values = Layout()
         below = read(kind, values, values.node(path, 0, 1), children)
         if children or below or values.weightless:
-            raise malformed(f"column {path!r} is a dictionary of values that framewire does not carry")
+            raise refused(f"Column {path!r} is a dictionary of values that framewire does not carry.")
         known = self._dictionaries.setdefault(encoding.i64(0), values)
         if (known.bits, known.roles) != (values.bits, values.roles):
             raise malformed(f"column {path!r} shares a dictionary with another type")
@@ -194,7 +196,7 @@ class _Reader:
         self._pay(_MIN_TABLE_BYTES * len(entries))
         for position in entries:
             if self._text(table.at(position), 0).startswith(_EXTENSION):
-                raise malformed(f"column {path!r} has an extension type, which framewire does not carry")
+                raise refused(f"Column {path!r} has an extension type, which framewire does not carry.")
 
 
 # --- types ---------------------------------------------------------------------------------------------------------------

@@ -114,9 +114,9 @@ def _select(
         return chosen
     run = rows.contiguous
     if run is not None:
-        part = chosen.slice(run[0], run[1] - run[0])
-        _reserve(store, room, part.nbytes)
-        return compact(part)
+        # A slice of views counts all that they could point to, so its share of the table is taken.
+        _reserve(store, room, _estimate(chosen, rows.count))
+        return compact(chosen.slice(run[0], run[1] - run[0]))
     nbytes = _estimate(chosen, rows.count)
     if nbytes > max_bytes:
         fit = max(max_bytes * rows.count // nbytes, 1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import mmap
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final, TypeAlias, TypeVar
 from urllib.parse import parse_qsl
@@ -106,7 +107,7 @@ class DataApp:
             selection = await self._selection(scope, receive, headers)
             made = await _in_thread(self._make, entry, selection, headers, method)
             with made.room:
-                await _send_answer(made, send, head=method == "HEAD")
+                await _send_answer(made, send, head=method == "HEAD", cold=entry.body.kept.cold)
 
     async def _selection(self, scope: Scope, receive: Receive, headers: Headers) -> Selection:
         if scope["method"] != "POST":
@@ -193,12 +194,19 @@ def _parse_body(body: bytes) -> Selection:
     return parse_selection(request)
 
 
-async def _send_answer(made: Answer, send: Send, *, head: bool) -> None:
+def _touch(view: memoryview) -> None:
+    """Read one byte of each page, so that a page that is still on disk is waited for here and not on the loop."""
+    bytes(view[:: mmap.PAGESIZE])
+
+
+async def _send_answer(made: Answer, send: Send, *, head: bool, cold: bool) -> None:
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in made.headers.items()]
     headers.append((b"content-length", str(made.encoded.nbytes).encode()))
     await send({"type": "http.response.start", "status": made.status, "headers": headers})
     if not head:
         for view in made.slices():
+            if cold:
+                await _in_thread(_touch, view)
             await send({"type": "http.response.body", "body": view, "more_body": True})
     await send({"type": "http.response.body", "body": b"", "more_body": False})
 

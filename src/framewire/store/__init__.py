@@ -12,16 +12,33 @@ from typing import Protocol
 
 from framewire.store._body import Body, Representation
 from framewire.store._memory import Entry, MemoryStore
+from framewire.store._place import Disk, Heap, Kept, Place, SealedMemory
 from framewire.store._room import Reservation, Room, Stats
 
-__all__ = ["Body", "BodyStore", "Entry", "MemoryStore", "Representation", "Reservation", "Room", "Stats"]
+__all__ = [
+    "Body",
+    "BodyStore",
+    "Disk",
+    "Entry",
+    "Heap",
+    "Kept",
+    "MemoryStore",
+    "Place",
+    "Representation",
+    "Reservation",
+    "Room",
+    "SealedMemory",
+    "Stats",
+]
 
 
 class BodyStore(Protocol):
     """A place for bodies. Every method is thread-safe and may block; none may be called on an event loop but ``open``."""
 
-    def reserve(self, nbytes: int) -> Reservation:
-        """Promise ``nbytes``; a context manager that gives them back unless a body took them over.
+    def reserve(self, nbytes: int, *, spill: bool = False) -> Reservation:
+        """Promise ``nbytes`` of memory, or of disk where ``spill`` allows it and memory has no room.
+
+        The promise is a context manager that gives the bytes back unless a body took them over.
 
         Raises:
             NoRoomError: The budget cannot hold them; the message says what does.

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from framewire import _ipc
+from framewire.store._place import Heap, Kept, Place
 
 
 @dataclass(frozen=True)
@@ -37,12 +38,14 @@ class Body:
         table: Columns that are views into ``stored.buffer``; ``_row_id`` first.
         tool: Name of the tool that published it, for errors that say what to call again. May be empty.
         has_views: Whether a peer that does not read views needs another representation.
+        kept: Where the bytes are.
     """
 
     stored: Representation
     table: pa.Table = field(repr=False)
     tool: str
     has_views: bool
+    kept: Kept = field(repr=False)
 
     @property
     def nbytes(self) -> int:
@@ -55,25 +58,27 @@ class Body:
         return int(self.table.num_rows)
 
     @classmethod
-    def build(cls, table: pa.Table, *, tool: str = "") -> Body:
-        """Write ``table`` (``_row_id`` first) once into a buffer of its own.
+    def build(cls, table: pa.Table, *, tool: str = "", place: Place | None = None) -> Body:
+        """Write ``table`` (``_row_id`` first) once, to where nobody else can change it: ``place``, or the heap.
 
         Dictionaries that differ between chunks are unified first (indices are rewritten, values shared), so that any row
         range can be sent with one dictionary.
         """
         unified = table.unify_dictionaries() if _has_dictionaries(table.schema) else table
-        buffer, checksum = _ipc.encode_to_buffer(unified)
+        encoded = _ipc.encode(unified)
+        kept = (place or Heap()).keep(encoded.parts, encoded.nbytes)
         return cls(
-            Representation(buffer, checksum),
-            _ipc.read(buffer),
+            Representation(kept.buffer, encoded.checksum),
+            _ipc.read(kept.buffer),
             tool,
             has_views=_ipc.plain_schema(table.schema) != table.schema,
+            kept=kept,
         )
 
     def build_plain(self) -> Representation:
         """The whole body with ``large_string`` and ``large_binary`` in place of views; same rows, other bytes."""
-        plain = self.table.cast(_ipc.plain_schema(self.table.schema))
-        return Representation(*_ipc.encode_to_buffer(plain))
+        encoded = _ipc.encode(self.table.cast(_ipc.plain_schema(self.table.schema)))
+        return Representation(_ipc.gather(encoded.parts, encoded.nbytes), encoded.checksum)
 
 
 def _has_dictionaries(schema: Any) -> bool:

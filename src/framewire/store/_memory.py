@@ -1,4 +1,4 @@
-"""MemoryStore: bodies in this process's memory."""
+"""MemoryStore: the bodies of one process, in memory and, above a budget, on disk."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from framewire.errors import ExpiredError, InvalidTokenError, LifecycleError, RevokedError
+from framewire.errors import ExpiredError, InvalidTokenError, LifecycleError, NoRoomError, RevokedError
 from framewire.handle import new_token, token_hash
 from framewire.store._body import Body, Representation
+from framewire.store._place import Heap, Place
 from framewire.store._room import Reservation, Room, Stats
 
 
@@ -25,9 +26,11 @@ class Entry:
 
     body: Body
     room: Room
+    memory: Room
     ends_at: float
     ttl_seconds: float
     kept_bytes: int
+    plain_bytes: int = 0
     readers: int = 0
     ended: bool = False
     _plain: Representation | None = None
@@ -37,10 +40,10 @@ class Entry:
         """The body without views, made on first use and kept with it. See ``BodyStore.open``."""
         with self.lock:
             if self._plain is None:
-                with self.room.reserve(self.body.nbytes) as reservation:
+                with self.memory.reserve(self.body.nbytes) as reservation:
                     made = self.body.build_plain()
                     reservation.resize(int(made.buffer.size))
-                    self.kept_bytes += reservation.keep()
+                    self.plain_bytes = reservation.keep()
                     self._plain = made
             return self._plain
 
@@ -53,15 +56,27 @@ class _Tombstone:
 
 
 class MemoryStore:
-    """Bodies in memory, under one budget. See :class:`framewire.store.BodyStore` for the methods.
+    """Bodies in memory under one budget, and on disk under another. See :class:`framewire.store.BodyStore` for the methods.
 
     Args:
-        budget_bytes: Most bytes of bodies and selections under way.
+        budget_bytes: Most bytes in memory: bodies and selections under way.
+        place: Where bodies in memory are kept; the heap by default.
+        disk: Where bodies go that memory has no room for; nowhere by default.
+        disk_budget_bytes: Most bytes there.
         clock: Monotonic seconds; replaceable in tests.
     """
 
-    def __init__(self, budget_bytes: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._room = Room(budget_bytes, setting="FRAMEWIRE_MEMORY_BUDGET_BYTES")
+    def __init__(
+        self,
+        budget_bytes: int,
+        *,
+        place: Place | None = None,
+        disk: Place | None = None,
+        disk_budget_bytes: int = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._room = Room(budget_bytes, place or Heap(), setting="FRAMEWIRE_MEMORY_BUDGET_BYTES")
+        self._spill = None if disk is None else Room(disk_budget_bytes, disk, setting="FRAMEWIRE_DISK_BUDGET_BYTES")
         self._clock = clock
         self._lock = threading.Lock()
         self._entries: dict[bytes, Entry] = {}
@@ -71,17 +86,22 @@ class MemoryStore:
         self._readers = 0
         self._closed = False
 
-    def reserve(self, nbytes: int) -> Reservation:
+    def reserve(self, nbytes: int, *, spill: bool = False) -> Reservation:
         """See ``BodyStore.reserve``."""
         self._check_open()
         self.sweep()
-        return self._room.reserve(nbytes)
+        try:
+            return self._room.reserve(nbytes)
+        except NoRoomError:
+            if not spill or self._spill is None:
+                raise
+        return self._spill.reserve(nbytes)
 
     def put(self, body: Body, reservation: Reservation, *, ttl_seconds: float) -> str:
         """See ``BodyStore.put``."""
         reservation.resize(body.nbytes)
         token = new_token()
-        entry = Entry(body, self._room, self._clock() + ttl_seconds, ttl_seconds, body.nbytes)
+        entry = Entry(body, reservation.room, self._room, self._clock() + ttl_seconds, ttl_seconds, body.nbytes)
         with self._lock:
             self._check_open()
             self._entries[token_hash(token)] = entry
@@ -133,6 +153,7 @@ class MemoryStore:
                 reserved_bytes=self._room.reserved_bytes,
                 budget_bytes=self._room.budget_bytes,
                 readers=self._readers,
+                spilled_bytes=self._spill.held_bytes if self._spill else 0,
             )
 
     def close(self) -> None:
@@ -174,8 +195,10 @@ class MemoryStore:
 
     def _settle(self, entry: Entry) -> None:
         if entry.ended and not entry.readers and entry.kept_bytes:
-            self._room.release(entry.kept_bytes)
-            entry.kept_bytes = 0
+            entry.room.release(entry.kept_bytes)
+            self._room.release(entry.plain_bytes)
+            entry.kept_bytes = entry.plain_bytes = 0
+            entry.body.kept.close()
 
 
 def _call_again(tool: str) -> str:

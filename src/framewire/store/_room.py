@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from framewire.errors import NoRoomError
+from framewire.store._place import Place
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,7 @@ class Stats:
         reserved_bytes: Bytes promised to publishes and selections that are under way.
         budget_bytes: Most that both may come to.
         readers: Transfers under way.
+        spilled_bytes: Bytes of bodies on disk.
     """
 
     bodies: int
@@ -26,6 +28,7 @@ class Stats:
     reserved_bytes: int
     budget_bytes: int
     readers: int
+    spilled_bytes: int = 0
 
 
 class Room:
@@ -35,9 +38,11 @@ class Room:
         budget_bytes: Most bytes held and reserved together.
         held_bytes: Bytes of what is kept.
         reserved_bytes: Bytes promised to work under way.
+        place: Where a body that has this room is kept.
     """
 
-    def __init__(self, budget_bytes: int, *, setting: str) -> None:
+    def __init__(self, budget_bytes: int, place: Place, *, setting: str) -> None:
+        self.place = place
         self.budget_bytes = budget_bytes
         self.held_bytes = 0
         self.reserved_bytes = 0
@@ -89,8 +94,13 @@ class Reservation:
 
     def __init__(self, room: Room, nbytes: int) -> None:
         self.nbytes = nbytes
-        self._room = room
+        self.room = room
         self._open = True
+
+    @property
+    def place(self) -> Place:
+        """Where a body that takes this room is to be kept."""
+        return self.room.place
 
     def resize(self, nbytes: int) -> None:
         """Change the promise once the true size is known.
@@ -98,19 +108,19 @@ class Reservation:
         Raises:
             NoRoomError: It grew past the budget.
         """
-        self._room._resize(self, nbytes)
+        self.room._resize(self, nbytes)
 
     def keep(self) -> int:
         """Turn the promise into held bytes; the caller releases them later. Returns how many."""
         self._open = False
-        self._room._keep(self.nbytes)
+        self.room._keep(self.nbytes)
         return self.nbytes
 
     def close(self) -> None:
         """Give the bytes back, unless they were kept."""
         if self._open:
             self._open = False
-            self._room._return(self.nbytes)
+            self.room._return(self.nbytes)
 
     def __enter__(self) -> Reservation:
         return self

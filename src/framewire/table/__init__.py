@@ -2,8 +2,11 @@
 
 ::
 
-    value -> pa.Table -> names, types -> validated -> few batches -> wire types -> compacted
-   (_rows, _pandas, _capsule) (_check, _types) (_check) (_chunks)     (_decode)      (framewire._compact)
+    value -> pa.Table                       _rows, _pandas, _capsule: what its library hands over
+          -> names and types                _check, _types: refused by name, before any value is read
+          -> validated, in few batches      _check, _chunks
+          -> wire types                     _decode: run ends, list views and extension types decoded
+          -> compacted                      framewire._compact: no byte of a row that is not in it
 """
 
 from __future__ import annotations

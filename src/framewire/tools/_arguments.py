@@ -69,8 +69,9 @@ CONSUMER_PARAMETERS: Final = (
     ),
     _parameter(
         "body_data",
-        "Instead of resource_url: the body of a mode='sync' reply.",
+        "Instead of resource_url: the whole reply of a mode='sync' call (its schema keeps types), or its body alone.",
         _TEXT,
+        {"type": "object"},
         _list_of({"type": "object"}),
     ),
     _parameter(
@@ -96,8 +97,8 @@ RESOURCE_TEACHING: Final = (
     "mode='async' (default) or 'sync' (body inline)."
 )
 CONSUMER_TEACHING: Final = (
-    "S2SP consumer: pass resource_url (or body_data after mode='sync') from a resource tool's reply, and the rows to "
-    "use as abstract_data (JSON rows with their _row_id) or row_ids.\n"
+    "S2SP consumer: pass resource_url from a resource tool's reply (or a mode='sync' reply as body_data), and the rows "
+    "to use as abstract_data (JSON rows with their _row_id) or row_ids.\n"
     "The tool fetches those rows with every column itself: do not copy other columns. Optional column_mapping renames "
     "columns."
 )

@@ -18,6 +18,7 @@ from framewire.errors import ArgumentError, ReplyTooLargeError
 from framewire.handle import Handle
 from framewire.publish import describe_schema
 from framewire.split import Split, add_row_id, parse_domains, split
+from framewire.typing import JSONValue
 
 Mode = Literal["async", "sync"]
 
@@ -91,7 +92,7 @@ def reply(table: pa.Table, request: Request, publish: Callable[[pa.Table], Handl
     return _result({**head, "resource_url": handle["resource_url"], "expires_at": handle["expires_at"], **abstract})
 
 
-def _inline_body(numbered: pa.Table, parts: Split, room: int) -> tuple[list[dict[str, Any]], int]:
+def _inline_body(numbered: pa.Table, parts: Split, room: int) -> tuple[list[JSONValue], int]:
     rows, left = _rows_that_fit(numbered.select([wire.ROW_ID, *parts.body]), room)
     if len(rows) < numbered.num_rows:
         raise ReplyTooLargeError(
@@ -127,10 +128,10 @@ def _limit() -> str:
     return f"{wire.MAX_REPLY_BYTES >> 20} MiB"
 
 
-def _rows_that_fit(table: pa.Table, room: int) -> tuple[list[dict[str, Any]], int]:
+def _rows_that_fit(table: pa.Table, room: int) -> tuple[list[JSONValue], int]:
     """As many leading rows as fit into ``room`` bytes of the message, and the room that is left."""
     step = max(1, _CELLS_AT_ONCE // max(1, table.num_columns))
-    rows: list[dict[str, Any]] = []
+    rows: list[JSONValue] = []
     for start in range(0, table.num_rows, step):
         for row in _rows.encode_rows(table.slice(start, step)):
             room -= _cost(_rows.dumps(row)) + 2  # its comma, twice

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
 import pydantic_core
 from mcp.server.mcpserver import Audio, Image
 from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_metadata
 from mcp.types import CallToolResult, ContentBlock, InputRequiredResult, TextContent
 from pydantic import BaseModel, ValidationError
 
-from framewire import _rows
+from framewire import _rows, wire
 from framewire.errors import S2SPError
 from framewire.frame import Form, form_of
 from framewire.table import to_table
@@ -62,34 +63,40 @@ class Results:
         """Turn ``value`` into a result. Blocks.
 
         - A ``CallToolResult``, MCP content, ``Image``, ``Audio`` and lists with such pass as in the SDK.
-        - A frame becomes its rows, as in a plain reply, up to 1 MiB.
+        - A frame becomes its rows, as in a plain reply, up to 1 MiB; an annotation that is no frame must allow rows.
         - All else is made fit for JSON (numpy scalars, ``NaT``, bytes, non-finite floats), then converted by the SDK;
           where there is structured content, the text is made from the same values.
 
         Raises:
             ReplyTooLargeError: A returned table does not fit into a reply.
             NotATableError: A tabular thing that ``to_table`` does not take.
+            S2SPError: The value is none that the return annotation allows.
         """
-        if isinstance(value, CallToolResult | InputRequiredResult) or _holds_content(value):
-            return self.metadata.convert_result(value)
-        if _is_frame(value):
-            return plain_reply(to_table(value), hint=_TABLE_HINT)
-        fit = jsonable(value)
-        try:
-            made = self.metadata.convert_result(fit)
-        except ValidationError as exc:
-            # pydantic's own message would show the value.
-            got = type(value).__name__
-            raise S2SPError(f"The tool's function returned a {got} that its return annotation does not allow.") from exc
-        if not isinstance(made, CallToolResult):
+        as_is = isinstance(value, CallToolResult | InputRequiredResult) or _holds_content(value)
+        fit = value if as_is else jsonable(value)
+        if not as_is and _is_frame(value):
+            shown = plain_reply(_table(value), hint=_TABLE_HINT)
+            if self.schema is None:
+                return shown
+            fit = (shown.structured_content or {})["result"]
+        made = self._by_sdk(fit, type(value).__name__)
+        if as_is or not isinstance(made, CallToolResult):
             return made
         if made.structured_content is not None:
             made.structured_content = jsonable(made.structured_content)
-        if fit is None or isinstance(fit, str):
-            return made
-        text = _text(fit, made.structured_content, wrapped=self.metadata.wrap_output)
-        made.content = [TextContent(type="text", text=text)]
+        if fit is not None and not isinstance(fit, str):
+            text = _text(fit, made.structured_content, wrapped=self.metadata.wrap_output)
+            made.content = [TextContent(type="text", text=text)]
         return made
+
+    def _by_sdk(self, value: Any, kind: str) -> CallToolResult | InputRequiredResult:
+        try:
+            return self.metadata.convert_result(value)
+        except ValidationError as exc:
+            # pydantic's own message would show the value.
+            raise S2SPError(
+                f"The tool's function returned a {kind} that its return annotation does not allow."
+            ) from exc
 
 
 def _text(value: Any, structured: dict[str, Any] | None, *, wrapped: bool) -> str:
@@ -108,6 +115,26 @@ def _is_frame(value: Any) -> bool:
     return hasattr(value, "__arrow_c_stream__") or form_of(type(value)) not in (None, Form.ROWS)
 
 
+def _table(frame: Any) -> pa.Table:
+    """A returned frame as a table. Consumers return what they were given, so it may have a ``_row_id``: shown, not refused."""
+    form = form_of(type(frame))
+    if form is Form.POLARS_LAZY:
+        frame, form = frame.collect(), Form.POLARS_FRAME
+    if form is Form.ARROW_READER:
+        frame, form = frame.read_all(), Form.ARROW_TABLE
+    names = frame.column_names if form is Form.ARROW_TABLE else getattr(frame, "columns", ())
+    if form is None or wire.ROW_ID not in names:
+        return to_table(frame)
+    stand_in = max(map(str, names), key=len) + "_"  # longer than each, so none of them
+    if form is Form.ARROW_TABLE:
+        renamed = frame.rename_columns([stand_in if name == wire.ROW_ID else name for name in names])
+    else:
+        mapping = {wire.ROW_ID: stand_in}
+        renamed = frame.rename(mapping) if form is Form.POLARS_FRAME else frame.rename(columns=mapping)
+    table = to_table(renamed)
+    return table.rename_columns([wire.ROW_ID if name == stand_in else name for name in table.column_names])
+
+
 def _allow_non_finite(schema: Any) -> Any:
     """The schema with the three texts beside every float, so that strict clients accept them."""
     if isinstance(schema, list):
@@ -123,8 +150,8 @@ def _allow_non_finite(schema: Any) -> Any:
 
 def jsonable(value: Any) -> Any:
     """``value`` with what JSON lacks written as framewire writes it; models and unknown objects stay as they are."""
-    if value is None or isinstance(value, bool | str):
-        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")  # a lone surrogate would break the reply
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else _non_finite(value)
     if isinstance(value, bytes | bytearray | memoryview):
@@ -133,7 +160,7 @@ def jsonable(value: Any) -> Any:
         return {_key(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset) and not hasattr(value, "_fields"):
         return [jsonable(item) for item in value]
-    if isinstance(value, BaseModel | int):
+    if value is None or isinstance(value, BaseModel | int):
         return value
     return _foreign(value)
 

@@ -1,0 +1,58 @@
+"""publish: from a value that a tool returned to a handle, by kind of input, against the least that it must cost."""
+
+from __future__ import annotations
+
+import sys
+
+from bench.contenders import CONTENDERS
+from bench.process import Child
+from bench.results import Record
+from bench.session import Session, versions_of
+
+CASES = (
+    ("list[dict]", "publish"),
+    ("list[dict]", "pa.array"),
+    ("pa.Table", "publish"),
+    ("pa.Table", "memfd"),
+    ("pl.DataFrame", "publish"),
+    ("pd.DataFrame", "publish"),
+)
+DATASET = "lineitem"
+
+
+def run(session: Session) -> None:
+    """Each in a process of its own, results dropped and kept."""
+    plan = session.plan
+    for contender in session.choose("framewire"):
+        for kind, way in CASES:
+            with Child(sys.executable) as child:
+                facts = child.call(
+                    "bench.publishing:make_input",
+                    kind=kind,
+                    dataset=DATASET,
+                    scale=session.scale(DATASET),
+                    rows=plan.rows,
+                )
+                for mode in ("dropped", "kept"):
+                    if mode == "kept" and not session.room_for(facts["nbytes"] * (plan.repeats + plan.warmup)):
+                        session.skip(f"publish {kind} kept", "the results do not fit into memory")
+                        continue
+                    seconds = child.call(
+                        "bench.publishing:measure",
+                        way=way,
+                        repeats=plan.repeats,
+                        warmup=plan.warmup,
+                        keep=mode == "kept",
+                    )
+                    session.add(
+                        Record(
+                            suite="publish",
+                            contender=contender.name if way == "publish" else way,
+                            case=kind,
+                            mode=mode,
+                            samples=tuple(seconds),
+                            server_peak_rss_bytes=child.peak_rss_bytes(),
+                            versions=versions_of(CONTENDERS["framewire"]),
+                            **facts,
+                        )
+                    )
