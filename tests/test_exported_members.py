@@ -13,21 +13,6 @@ from framewire import errors
 
 HEAVY = {"anyio", "duckdb", "httpx", "matplotlib", "mcp", "numpy", "pandas", "polars", "pyarrow", "pydantic"}
 HEAVY |= {"starlette", "uvicorn"}
-    [
-        "anyio",
-        "duckdb",
-        "httpx",
-        "matplotlib",
-        "mcp",
-        "numpy",
-        "pandas",
-        "polars",
-        "pyarrow",
-        "pydantic",
-        "starlette",
-        "uvicorn",
-    ]
-)
 
 
 def run(code: str) -> str:

@@ -15,6 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from framewire import _memfd
 from framewire.errors import (
     ArgumentError,
     BadBodyError,
@@ -259,3 +260,61 @@ def test_where_is_refused_for_now(url: str) -> None:
         fetch(url, where="delay > 3")
     with pytest.raises(ArgumentError, match="no data"):
         resolve()
+
+
+# --- one host -----------------------------------------------------------------------------------------------------------
+
+LARGE = pl.DataFrame({"n": range(200_000), "text": [f"a text longer than a view {i}" for i in range(200_000)]})
+
+
+def _trusting(plane: DataPlane) -> Settings:
+    return Settings(trust_peers=(plane.base_url,))
+
+
+def _is_mapped(table: pa.Table) -> bool:
+    """Whether the columns' memory is a mapped memory file."""
+    address = table.column(table.num_columns - 1).chunk(0).buffers()[1].address
+    with open("/proc/self/maps", encoding="ascii") as maps:
+        for line in maps:
+            start, _, stop = line.split(" ", 1)[0].partition("-")
+            if int(start, 16) <= address < int(stop, 16):
+                return "memfd:framewire" in line
+    return False
+
+
+@pytest.mark.skipif(not _memfd.is_available(), reason="needs Linux's memfd")
+def test_on_one_host_a_trusted_peers_body_is_mapped(plane: DataPlane) -> None:
+    handle = plane.publish(LARGE)
+    mapped = fetch(handle.resource_url, settings=_trusting(plane))
+    assert _is_mapped(mapped)
+    assert pl.from_arrow(mapped.drop_columns("_row_id")).equals(LARGE)  # type: ignore[union-attr]
+    projected = fetch(handle.resource_url, columns=["text"], settings=_trusting(plane))
+    assert _is_mapped(projected)
+    assert projected.column_names == ["_row_id", "text"]
+    with pytest.raises(UnknownColumnError):
+        fetch(handle.resource_url, columns=["txt"], settings=_trusting(plane))
+    plane.revoke(handle)
+    # The mapping outlives the handle: its bytes cannot change or go away under the frame.
+    assert mapped["n"].to_pylist()[-1] == 199_999
+
+
+@pytest.mark.skipif(not _memfd.is_available(), reason="needs Linux's memfd")
+def test_without_trust_or_with_any_doubt_it_comes_over_http(plane: DataPlane, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = plane.publish(LARGE).resource_url
+    off = Settings(trust_peers=(plane.base_url,), same_host="off")
+    for settings in (Settings(), off):
+        table = fetch(url, settings=settings)
+        assert not _is_mapped(table)
+        assert table.num_rows == 200_000
+    # Another user or another container has another identity.
+    monkeypatch.setattr(_memfd, "host_identity", lambda: "1:other:2")
+    monkeypatch.setattr(_memfd, "open_sealed", lambda location: None)
+    table = fetch(url, settings=_trusting(plane))
+    assert not _is_mapped(table)
+    assert table.num_rows == 200_000
+
+
+def test_small_bodies_and_heaps_are_not_mapped(plane: DataPlane, url: str) -> None:
+    assert not _is_mapped(fetch(url, settings=_trusting(plane)))
+    with DataPlane(Settings(same_host="off")) as other:
+        assert not _is_mapped(fetch(other.publish(LARGE).resource_url, settings=_trusting(other)))

@@ -10,11 +10,13 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+import re
 import resource
 import stat
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 import pyarrow as pa
@@ -28,6 +30,7 @@ _SEALS: Final = (
     | getattr(fcntl, "F_SEAL_GROW", 4)
     | getattr(fcntl, "F_SEAL_WRITE", 8)
 )
+_HEADER: Final = re.compile(r"pid=(\d{1,10}), fd=(\d{1,10}), inode=(\d{1,19}), nbytes=(\d{1,19})", re.ASCII)
 _MAX_PARTS: Final = 512
 """Views handed to one ``writev``: the kernel takes 1,024."""
 
@@ -49,9 +52,33 @@ class Location:
     nbytes: int
 
 
+    def to_header(self) -> str:
+        """The value of ``S2SP-Map`` in an answer."""
+        return f"pid={self.pid}, fd={self.fd}, inode={self.inode}, nbytes={self.nbytes}"
+
+    @classmethod
+    def from_header(cls, text: str) -> Location | None:
+        """Read that value; None when it is anything else."""
+        found = _HEADER.fullmatch(text)
+        return None if found is None else cls(*map(int, found.groups()))
+
+
 def is_available() -> bool:
     """Whether this system has sealed memory files and a ``/proc`` to find them in."""
     return sys.platform == "linux" and hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")
+
+
+@cache
+def host_identity() -> str | None:
+    """What two processes share when one can map the other's files: user, boot and process namespace. Not a secret."""
+    if not is_available():
+        return None
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+        return f"{os.geteuid()}:{boot}:{os.stat('/proc/self/ns/pid').st_ino}"
+    except OSError:
+        return None
 
 
 def descriptor_budget() -> int:

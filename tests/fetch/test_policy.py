@@ -16,6 +16,7 @@ from framewire.errors import SettingError, TransferDeniedError
 from framewire.fetch._address import Kind, kind_of, parse_address
 from framewire.fetch._policy import PeerPolicy, Target
 from framewire.fetch._transport import DirectTransport
+from framewire.fetch._url import parse_base, parse_resource_url
 from framewire.handle import new_token
 from framewire.settings import Settings
 
@@ -357,6 +358,32 @@ def test_a_rebinding_resolver_is_asked_once_and_the_checked_address_is_dialled(m
         assert counter.connections == 0
 
 
+@pytest.mark.parametrize(
+    "host",
+    [
+        *LOOPBACK_IN_DISGUISE[:23],
+        *EMBEDDED_IPV4,
+        *BAD_LITERALS,
+        *UNICODE,
+        "a.127",
+        "a.b.0",
+        "a.0x7f",
+        "a.0x",
+        "1.2.3.4.5",
+    ],
+)
+def test_the_grammar_alone_refuses_a_host_with_two_readings(host: str) -> None:
+    assert parse_resource_url(f"http://{host}/s2sp/data/t") is None
+    assert parse_base(f"http://{host}") is None
+
+
+@pytest.mark.parametrize(
+    "prefix", ["/..", "/.", "/a/..", "/...", "/a/./b", "//a", "/a/", "/%2e", "/a b", "/a;b", "/a@b"]
+)
+def test_the_grammar_alone_refuses_a_prefix_with_two_readings(prefix: str) -> None:
+    assert parse_resource_url(f"http://h{prefix}/s2sp/data/t") is None
+
+
 # --- what is allowed ------------------------------------------------------------------------------------------------
 
 
@@ -533,6 +560,8 @@ def test_a_setting_that_holds_a_secret_is_refused_without_showing_it(entry: str)
         ("2001:0:808:808::f5ff:fffe", Kind.NEVER),  # Teredo: the client's address, 10.0.0.1, is stored inverted
         ("2001:0:7f00:1::f7f7:f7f7", Kind.NEVER),
         ("::127.0.0.1", Kind.NEVER),
+        ("2a00:1::5efe:7f00:1", Kind.NEVER),  # ISATAP, in both its forms
+        ("2a00:1::200:5efe:7f00:1", Kind.NEVER),
         ("fec0::1", Kind.NEVER),
         ("::", Kind.NEVER),
         *((host.strip("[]"), Kind.NEVER) for host in NEVER),

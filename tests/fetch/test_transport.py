@@ -429,9 +429,6 @@ def test_a_refusal_that_comes_before_the_request_is_read(transport: DirectTransp
     def script(server: Server, sock: socket.socket, number: int) -> None:
         sock.recv(100)
         sock.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-        sock.shutdown(socket.SHUT_WR)
-        while sock.recv(1 << 20):  # so that no reset overtakes the answer
-            pass
 
     with serving(script) as server:
         response = transport.handle_request(request(server, "POST", content=b"x" * (8 << 20)))
@@ -457,7 +454,16 @@ def stall(server: Server, sock: socket.socket, number: int) -> None:
     server.ended.wait()
 
 
+def flood(server: Server, sock: socket.socket, number: int) -> None:
+    """Never silent, even after its peer has shut the connection down."""
+    server.read_request(sock)
+    sock.sendall(CHUNKED)
+    while not server.ended.is_set():
+        sock.sendall(b"1\r\nx\r\n" * 10_000)
+
+
 STALLING = {
+    "flood of small chunks": flood,
     "dribbled head": dribble(OK + b"X: ", b"y"),
     "dribbled body": dribble(OK + b"Content-Length: 100000\r\n\r\n", b"y"),
     "dribbled chunks": dribble(CHUNKED, b"1\r\nx\r\n"),
@@ -576,18 +582,20 @@ def test_connections_that_may_not_be_kept(transport: DirectTransport, answer: by
 
 
 def test_stray_bytes_that_come_later_are_not_the_next_answer(transport: DirectTransport) -> None:
-    stray = threading.Event()
+    read, stray = threading.Event(), threading.Event()
 
     def script(server: Server, sock: socket.socket, number: int) -> None:
         server.read_request(sock)
         sock.sendall(length(b"a"))
         if number == 0:
+            read.wait()
             sock.sendall(length(b"stray"))
             stray.set()
             server.ended.wait()
 
     with serving(script) as server:
         assert transport.handle_request(request(server)).read() == b"a"
+        read.set()
         assert stray.wait(10)
         assert transport.handle_request(request(server)).read() == b"a"
         assert server.connections == 2
@@ -698,7 +706,9 @@ def test_only_so_many_idle_connections_are_kept(monkeypatch: pytest.MonkeyPatch)
     pool.give(other, late[0])  # whoever is idle for too long goes when another comes
     assert sum(mine.fileno() == -1 for mine, _ in pairs) == 12
     pool.close()
-    for sock in (late[1], *(theirs for _, theirs in pairs)):
+    pool.give(other, late[1])
+    assert late[1].fileno() == -1  # nothing is kept in a closed pool
+    for sock in (theirs for _, theirs in pairs):
         sock.close()
 
 
@@ -735,6 +745,20 @@ def test_it_works_inside_an_httpx_client() -> None:
     with serving(answering(length(b"abc"))) as server, httpx.Client(transport=DirectTransport()) as client:
         response = client.get(f"http://127.0.0.1:{server.port}/x", headers={"Accept-Encoding": "identity"})
         assert (response.status_code, response.content) == (200, b"abc")
+
+
+def test_an_interrupt_while_connecting_closes_the_socket(
+    transport: DirectTransport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def connect(sock: socket.socket, address: object) -> None:
+        opened.append(sock)
+        raise KeyboardInterrupt
+
+    opened: list[socket.socket] = []
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    with pytest.raises(KeyboardInterrupt):
+        transport.handle_request(httpx.Request("GET", "http://127.0.0.1:1/"))
+    assert [sock.fileno() for sock in opened] == [-1]
 
 
 FORKING = """

@@ -117,7 +117,11 @@ def test_polars_types_without_a_form_deep_inside(kind: pl.DataType, value: Any, 
 
 
 def test_heights_without_columns() -> None:
-    for data in (pl.DataFrame(height=3), TABLE.append_column("z", [[1, 2]]).select([]), Foreign(pl.DataFrame(height=3))):
+    for data in (
+        pl.DataFrame(height=3),
+        TABLE.append_column("z", [[1, 2]]).select([]),
+        Foreign(pl.DataFrame(height=3)),
+    ):
         table = to_table(data)
         assert (table.num_rows, table.num_columns) == (2 if isinstance(data, pa.Table) else 3, 0)
     empty = to_table(pl.DataFrame(schema={"a": pl.Int32}))
@@ -212,6 +216,8 @@ def test_names_that_cannot_cross(data: Any) -> None:
 
 def test_narwhals_frames_are_unwrapped() -> None:
     # Its stream of an Object column would be the bytes of addresses.
-    wrapper = type("DataFrame", (Foreign,), {"__module__": "narwhals.dataframe", "to_native": lambda self: self._source})
+    wrapper = type(
+        "DataFrame", (Foreign,), {"__module__": "narwhals.dataframe", "to_native": lambda self: self._source}
+    )
     with pytest.raises(S2SPError, match="polars Object"):
         to_table(wrapper(pl.DataFrame({"x": pl.Series([object()], dtype=pl.Object)})))

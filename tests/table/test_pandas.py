@@ -35,7 +35,8 @@ INDEXES: list[tuple[str, Make, dict[str, list[Any]]]] = [
      {"k": ["x"], "level_1": [5], "a": [1]}),
     ("times", lambda: pd.DataFrame({"a": [1]}, index=pd.DatetimeIndex(["2020-01-01"], name="t")),
      {"t": [dt.datetime(2020, 1, 1)], "a": [1]}),
-    ("categories", lambda: pd.DataFrame({"a": [1]}, index=pd.CategoricalIndex(["k"], name="c")), {"c": ["k"], "a": [1]}),
+    ("categories", lambda: pd.DataFrame({"a": [1]}, index=pd.CategoricalIndex(["k"], name="c")),
+     {"c": ["k"], "a": [1]}),
 ]  # fmt: skip
 
 

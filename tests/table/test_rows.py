@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Coroutine
 from decimal import Decimal
@@ -39,9 +40,9 @@ def test_decimals_of_any_scale_survive() -> None:
 
 
 def test_rows_are_not_changed() -> None:
-    rows = [{"a": [1, {"b": None}]}, {"c": 1.5}]
+    rows = [{"a": [{"b": None}]}, {"c": 1.5}]
     to_table(rows)
-    assert rows == [{"a": [1, {"b": None}]}, {"c": 1.5}]
+    assert rows == [{"a": [{"b": None}]}, {"c": 1.5}]
 
 
 def test_row_id_is_reserved() -> None:
@@ -63,7 +64,7 @@ def test_rows_without_columns(rows: Any) -> None:
 @pytest.mark.parametrize(
     ("data", "fix"),
     [
-        (None, "return []"),
+        (None, r"return \[\]"),
         ("a string", ""),
         (b"bytes", ""),
         (5, ""),
@@ -82,8 +83,9 @@ def test_rows_without_columns(rows: Any) -> None:
     ids=lambda value: type(value).__name__,
 )
 def test_what_is_no_table_is_told_what_is(data: Any, fix: str) -> None:
-    with pytest.raises(NotATableError, match=fix) as caught:
+    with pytest.raises(NotATableError) as caught:
         to_table(data)
+    assert re.search(fix, caught.value.hint)
     assert "is not a table" in caught.value.message
     for accepted in ("polars DataFrame", "pyarrow Table", "pandas DataFrame", "duckdb relation", "list of dicts"):
         assert accepted in caught.value.hint

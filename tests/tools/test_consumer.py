@@ -249,9 +249,10 @@ def test_content_and_own_results_pass(server: S2SPServer, call: Call) -> None:
     assert call(server, "own", body_data=BODY).structured_content == {"k": 1}
 
 
-@pytest.mark.parametrize(
-    "annotation", [pl.DataFrame, pa.Table, pd.DataFrame, pl.LazyFrame, "Unknown", list[dict[str, Any]]]
-)
+ANNOTATIONS: list[Any] = [pl.DataFrame, pa.Table, pd.DataFrame, pl.LazyFrame, "Unknown", list[dict[str, Any]]]
+
+
+@pytest.mark.parametrize("annotation", ANNOTATIONS)
 def test_a_returned_frame_is_shown_as_rows(server: S2SPServer, call: Call, annotation: Any) -> None:
     def top(rows: pl.DataFrame) -> Any:
         return rows.lazy().select("a", nan=pl.lit(float("nan")))
@@ -262,6 +263,18 @@ def test_a_returned_frame_is_shown_as_rows(server: S2SPServer, call: Call, annot
     assert not result.is_error, result
     assert text_of(result) == '[{"a":1,"nan":"NaN"},{"a":2,"nan":"NaN"}]'
     assert result.structured_content == {"result": json.loads(text_of(result))}
+
+
+@pytest.mark.parametrize("form", [pl.DataFrame, pl.LazyFrame, pa.Table, pa.RecordBatchReader, pd.DataFrame])
+def test_the_frame_itself_may_be_returned(server: S2SPServer, call: Call, form: Any) -> None:
+    def same(rows: Any) -> Any:
+        return rows
+
+    same.__annotations__ = {"rows": form, "return": form}
+    server.sd_consumer_tool()(same)
+    result = call(server, "same", body_data=BODY)
+    assert not result.is_error, text_of(result)
+    assert result.structured_content == {"result": BODY}
 
 
 def test_a_returned_frame_that_is_too_large_is_refused(server: S2SPServer, call: Call) -> None:

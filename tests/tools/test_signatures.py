@@ -222,11 +222,8 @@ def test_frame_parameter_rules() -> None:
     def two_lists(left: list[dict[str, Any]], right: list[dict[str, Any]]) -> None: ...
     def none(top: int) -> None: ...
 
-    wrong: list[tuple[Any, str]] = [
-        (two, "'left', 'right'"),
-        (two_lists, "'left', 'right'"),
-        (none, "no parameter for the"),
-    ]
+    several = "'left', 'right'"
+    wrong: list[tuple[Any, str]] = [(two, several), (two_lists, several), (none, "no parameter for the")]
     for function, text in wrong:
         with pytest.raises(SignatureError, match=text):
             frame_parameter(Function.read(function))

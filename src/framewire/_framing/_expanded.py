@@ -7,10 +7,11 @@ every row. Arrow carries both as they are, but whatever turns them into plain te
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from framewire.errors import TooLargeError
 
@@ -68,7 +69,7 @@ def _growth(array: pa.Array, exact: bool) -> int:
         sizes = _value_sizes(array.dictionary)
         shown = len(array) * int(sizes.max(initial=0))
         if exact:
-            shown = int(sizes[array.indices.drop_null().to_numpy()].sum())
+            shown = int(sizes[_codes(array.indices.drop_null())].sum())
         # Its values are stored once, however many chunks show them, and whoever reads them does so for each chunk.
         return max(shown, int(array.dictionary.nbytes))
     if not _expands(kind):
@@ -77,6 +78,14 @@ def _growth(array: pa.Array, exact: bool) -> int:
         return sum(_growth(array.field(i), exact) for i in range(kind.num_fields))
     # Lists: Arrow's offsets only rise, so that no item is in two lists.
     return _growth(array.values, exact)
+
+
+def _codes(indices: pa.Array) -> npt.NDArray[Any]:
+    """Indices without nulls as numpy has them; ``to_numpy`` would import pandas, where it is installed."""
+    dtype = np.dtype(indices.type.to_pandas_dtype())
+    if len(indices) == 0:
+        return np.zeros(0, dtype)
+    return np.frombuffer(indices.buffers()[1], dtype, len(indices), indices.offset * dtype.itemsize)
 
 
 def _view_sizes(array: pa.Array) -> npt.NDArray[np.uint32]:
@@ -93,7 +102,8 @@ def _shown(sizes: npt.NDArray[np.uint32], array: pa.Array, exact: bool) -> int:
     if not exact:
         return len(sizes) * int(sizes.max(initial=0))
     if array.null_count:  # what stands under a null is not shown
-        sizes = sizes[pc.is_valid(array).to_numpy(zero_copy_only=False)]
+        valid = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
+        sizes = sizes[valid[array.offset : array.offset + len(array)].astype(np.bool_)]
     return int(sizes.sum(dtype=np.uint64))
 
 

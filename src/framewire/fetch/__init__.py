@@ -19,7 +19,7 @@ from anyio.lowlevel import RunVar
 from framewire import wire
 from framewire.errors import S2SPError, SelectionError, TooLargeError, TransferFailedError, TransferTimeoutError
 from framewire.fetch._legacy import LegacyPlan
-from framewire.fetch._plan import AGAIN, FetchPlan, WirePlan
+from framewire.fetch._plan import AGAIN, FetchPlan, NotMappableError, WirePlan
 from framewire.fetch._policy import PeerPolicy
 from framewire.fetch._transport import DirectTransport
 from framewire.selection import RowSpec, parse_columns, parse_row_ids, resolve_rows
@@ -128,7 +128,7 @@ class _Job:
         if self.target.is_legacy and self.rows is not None and self.rows.is_empty:
             return _nothing()
         try:
-            return self._exchange(self._plan(self.rows), transport)
+            return self._whole(transport)
         except TooLargeError as exc:
             parts = self._parts(exc)
         return pa.concat_tables([self._exchange(self._plan(part), transport) for part in parts])
@@ -141,6 +141,15 @@ class _Job:
         except TooLargeError as exc:
             parts = self._parts(exc)
         return pa.concat_tables([await self._exchange_async(self._plan(part), transport) for part in parts])
+
+    def _whole(self, transport: httpx.BaseTransport) -> pa.Table:
+        if self.rows is None and self.target.trusted and self.settings.same_host == "auto" and not self.target.is_legacy:
+            try:
+                plan = WirePlan(self.target, None, self.columns, self.settings, may_map=True)
+                return self._exchange(plan, transport)
+            except NotMappableError:
+                pass  # Any doubt about a mapping is settled by sending the bytes.
+        return self._exchange(self._plan(self.rows), transport)
 
     def _plan(self, rows: RowSpec | None) -> FetchPlan:
         kind = LegacyPlan if self.target.is_legacy else WirePlan

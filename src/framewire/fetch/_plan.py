@@ -15,13 +15,14 @@ import httpx
 import numpy as np
 import pyarrow as pa
 
-from framewire import _ipc, wire
+from framewire import _ipc, _memfd, wire
 from framewire.errors import (
     BadBodyError,
     InvalidTokenError,
     S2SPError,
     TooLargeError,
     TransferFailedError,
+    UnknownColumnError,
     UnsupportedVersionError,
     error_from_wire,
 )
@@ -53,6 +54,10 @@ class FetchPlan(Protocol):
         ...
 
 
+class NotMappableError(TransferFailedError):
+    """A same-host body could not be mapped; the fetch falls back to HTTP, and nobody sees this."""
+
+
 @dataclass(frozen=True)
 class WirePlan:
     """A fetch from a peer whose token promises wire version 1.
@@ -62,12 +67,15 @@ class WirePlan:
         rows: Rows asked for, or None for all.
         columns: Columns asked for, or None for all.
         settings: Limits.
+        may_map: Whether a body of this user on this host may be mapped. Only ever of a trusted peer, and only with every row:
+            a small selection is cheaper to copy than a whole body is to pin.
     """
 
     target: Target
     rows: RowSpec | None
     columns: tuple[str, ...] | None
     settings: Settings
+    may_map: bool = False
 
     def request(self) -> httpx.Request:
         """``GET`` for a whole body, which can be resumed; ``POST`` for a selection."""
@@ -77,6 +85,8 @@ class WirePlan:
             wire.H_VERSION: wire.WIRE_VERSION,
             wire.H_TYPES: wire.TYPES_VIEWS,
         }
+        if self.may_map and (identity := _memfd.host_identity()) is not None:
+            headers[wire.H_MAP] = identity
         if self.rows is None and self.columns is None:
             return httpx.Request("GET", self.target.url, headers=headers)
         return _post(self.target.url, headers, selection_payload(self.rows, self.columns))
@@ -109,6 +119,8 @@ class WirePlan:
         if status != 200:
             raise _error_of(status, body)
         self.check_head(status, headers)
+        if self.may_map and wire.H_MAP in headers:
+            return self._map(headers)
         if str(body.size) != headers.get("content-length", str(body.size)):
             raise TransferFailedError("The answer has another length than announced.", hint=AGAIN)
         if _ipc.checksum([body]) != headers[wire.H_CHECKSUM]:
@@ -122,6 +134,23 @@ class WirePlan:
         )
         self._check_columns(table)
         _check_ids(table, self.rows)
+        return table
+
+    def _map(self, headers: httpx.Headers) -> pa.Table:
+        """Map what the server named. It is this user's own sealed file, so its bytes are not read to be checked."""
+        location = _memfd.Location.from_header(headers[wire.H_MAP])
+        buffer = None if location is None else _memfd.open_sealed(location)
+        if buffer is None:
+            raise NotMappableError("The body cannot be mapped.")
+        table = _ipc.read(buffer)
+        if table.num_rows != _announced_rows(headers):
+            raise NotMappableError("The mapped body is another one.")
+        if self.columns is not None:
+            for name in self.columns:
+                if name not in table.column_names:
+                    raise UnknownColumnError.build(name, table.column_names)
+            table = table.select([wire.ROW_ID, *self.columns])
+        self._check_columns(table)
         return table
 
     def _check_columns(self, table: pa.Table) -> None:

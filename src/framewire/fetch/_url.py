@@ -129,10 +129,9 @@ def _parse_host(text: str) -> Host | None:
 
 def _parse_ipv4(text: str) -> Host | None:
     try:
-        address = IPv4Address(text)
+        return Host(text, IPv4Address(text))  # accepts the dotted quad without leading zeros, and nothing else
     except ValueError:
         return None
-    return Host(text, address) if str(address) == text else None
 
 
 def _parse_ipv6(text: str) -> Host | None:

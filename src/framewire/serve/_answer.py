@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from framewire import _ipc, _rows, wire
+from framewire import _ipc, _memfd, _rows, wire
 from framewire._compact import compact
 from framewire.errors import BadRangeError, NoRoomError, OverloadedError, TooLargeError, UnknownColumnError
 from framewire.selection import Rows, Selection, resolve_rows
@@ -55,6 +55,8 @@ def answer(
     table = entry.body.table
     rows = resolve_rows(selection.rows, table.num_rows)
     names = _columns(selection, table)
+    if wants.arrow and rows.is_all and (mapped := _mapped(entry, wants)) is not None:
+        return mapped
     if wants.arrow and rows.is_all and names is None:
         return _whole(entry, wants, byte_range, if_range)
     with ExitStack() as room:
@@ -90,6 +92,17 @@ def _whole(entry: Entry, wants: Wants, byte_range: str, if_range: str) -> Answer
     part = view[wanted.start : wanted.stop]
     headers |= {"Content-Range": f"bytes {wanted.start}-{wanted.stop - 1}/{len(view)}", wire.H_CHECKSUM: _ipc.checksum([part])}
     return Answer(206, headers, _ipc.Encoded((part,), len(part), headers[wire.H_CHECKSUM]))
+
+
+def _mapped(entry: Entry, wants: Wants) -> Answer | None:
+    """Where a client of this user on this host can map the stored body, in place of its bytes; it projects by itself."""
+    if not (wants.views and wants.host and wants.host == _memfd.host_identity()):
+        return None
+    location = entry.body.kept.location()
+    if location is None:
+        return None
+    headers = _headers(entry.body.stored.checksum, entry.body.total_rows) | {wire.H_MAP: location.to_header()}
+    return Answer(200, headers, _ipc.Encoded((), 0, entry.body.stored.checksum))
 
 
 def _range(text: str, nbytes: int) -> ByteRange | None:

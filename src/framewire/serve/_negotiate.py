@@ -15,10 +15,12 @@ class Wants:
     Attributes:
         arrow: An Arrow IPC stream; the reference's JSON otherwise.
         views: String and binary views may stay as they are.
+        host: The client's host identity when it can map bodies of this host, else empty.
     """
 
     arrow: bool
     views: bool
+    host: str = ""
 
 
 class Headers:
@@ -43,7 +45,7 @@ def negotiate(headers: Headers) -> Wants:
         if media == wire.ARROW_STREAM and not any(p.replace(" ", "") in ("q=0", "q=0.0") for p in parameters):
             arrow = True
     views = wire.TYPES_VIEWS in [part.strip().lower() for part in headers.get(wire.H_TYPES).split(",")]
-    return Wants(arrow, views)
+    return Wants(arrow, views, headers.get(wire.H_MAP))
 
 
 @dataclass(frozen=True)

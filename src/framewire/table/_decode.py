@@ -153,14 +153,13 @@ def _map_keys(keys: pa.Array, target: pa.DataType, where: Where) -> pa.Array:
 
 def _fixed_size_list(array: pa.Array, target: pa.DataType, where: Where) -> pa.Array:
     size = target.list_size
-    items = array.values.slice(array.offset * size, len(array) * size)
-    if array.null_count:
-        # What a null list holds is no value: it must neither be refused nor kept.
-        shown = np.repeat(np.asarray(array.is_valid()), size)
-        items = take_rows(items, pa.array(np.arange(len(items)), mask=~shown))
-    child = to_wire_type(items, target.value_type, where.items(range(0, (len(array) + 1) * size, size)))
-    mask = array.is_null() if array.null_count else None
-    return pa.FixedSizeListArray.from_arrays(child, type=target, mask=mask)
+    # Without what null lists hold, which is no value: it must neither be refused nor kept.
+    child = to_wire_type(array.flatten(), target.value_type, where.items(_offsets(array)))
+    if not array.null_count:
+        return pa.FixedSizeListArray.from_arrays(child, type=target)
+    shown = np.repeat(np.asarray(array.is_valid()), size)
+    child = take_rows(child, pa.array(np.cumsum(shown) - 1, mask=~shown))
+    return pa.FixedSizeListArray.from_arrays(child, type=target, mask=array.is_null())
 
 
 def _flat(array: pa.Array, target: pa.DataType, where: Where) -> pa.Array:

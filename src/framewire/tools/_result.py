@@ -116,7 +116,7 @@ def _is_frame(value: Any) -> bool:
 
 
 def _table(frame: Any) -> pa.Table:
-    """A returned frame as a table. Consumers return what they were given, so it may have a ``_row_id``: shown, not refused."""
+    """A returned frame as a table. Functions return what they were given, so a ``_row_id`` is shown, not refused."""
     form = form_of(type(frame))
     if form is Form.POLARS_LAZY:
         frame, form = frame.collect(), Form.POLARS_FRAME
