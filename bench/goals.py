@@ -1,3 +1,5 @@
 from bench.results import Results
+
+
 def report(results: Results) -> str:
     return ""

@@ -14,7 +14,7 @@ def _stream(table: pa.Table, chunk: int | None = None) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table, max_chunksize=chunk)
-    return sink.getvalue().to_pybytes()
+    return bytes(sink.getvalue())
 
 
 def _decode(data: bytes, rows: int | None = 1000, max_rows: int = 10**6, max_bytes: int = 10**9) -> pa.Table:

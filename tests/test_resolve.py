@@ -16,7 +16,9 @@ from framewire.errors import ArgumentError, RowOutOfRangeError, SelectionError, 
 from framewire.plane import DataPlane
 from framewire.resolve import resolve
 
-FRAME = pl.DataFrame({"id": [2**62 + i for i in range(6)], "price": [1.5, None, 3.0, 4.0, 5.0, 6.0], "tag": list("abcdef")})
+FRAME = pl.DataFrame(
+    {"id": [2**62 + i for i in range(6)], "price": [1.5, None, 3.0, 4.0, 5.0, 6.0], "tag": list("abcdef")}
+)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +62,11 @@ def test_the_resources_values_win_and_keep_their_types(url: str) -> None:
 
 
 def test_column_mapping_renames_both_sides(url: str) -> None:
-    frame = resolve('[{"_row_id": 0, "note": "n"}]', url, column_mapping='{"tag": "label", "note": "why", "id": "price", "price": "id"}')
+    frame = resolve(
+        '[{"_row_id": 0, "note": "n"}]',
+        url,
+        column_mapping='{"tag": "label", "note": "why", "id": "price", "price": "id"}',
+    )
     assert frame.to_dicts() == [{"_row_id": 0, "price": 2**62, "id": 1.5, "label": "a", "why": "n"}]
     with pytest.raises(UnknownColumnError, match="'tagg'"):
         resolve(resource_url=url, column_mapping={"tagg": "x"})
@@ -97,7 +103,10 @@ BODY = [{"_row_id": i, "price": FRAME["price"][i]} for i in range(6)]
 
 
 def _data_url(table: pa.Table) -> str:
-    return "data:application/vnd.apache.arrow.stream;base64," + base64.b64encode(b"".join(_ipc.encode(table).parts)).decode()
+    return (
+        "data:application/vnd.apache.arrow.stream;base64,"
+        + base64.b64encode(b"".join(_ipc.encode(table).parts)).decode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,7 +138,16 @@ def test_in_sync_mode_the_agents_values_take_the_declared_types() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["no json", "{}", "[1]", '[{"x": 1}]', '[{"_row_id": 0}, {"_row_id": 0}]', '[{"_row_id": -1}]', "data:text/plain,x", "data:application/vnd.apache.arrow.stream;base64,!!"],
+    [
+        "no json",
+        "{}",
+        "[1]",
+        '[{"x": 1}]',
+        '[{"_row_id": 0}, {"_row_id": 0}]',
+        '[{"_row_id": -1}]',
+        "data:text/plain,x",
+        "data:application/vnd.apache.arrow.stream;base64,!!",
+    ],
 )
 def test_a_bad_body_is_an_argument_error(body: str) -> None:
     with pytest.raises(ArgumentError):
@@ -137,6 +155,9 @@ def test_a_bad_body_is_an_argument_error(body: str) -> None:
 
 
 def test_without_a_body_the_agents_rows_are_all_there_is() -> None:
-    assert resolve('[{"_row_id": 3, "a": 1}, {"_row_id": 0, "a": 2}]').to_dicts() == [{"_row_id": 3, "a": 1}, {"_row_id": 0, "a": 2}]
+    assert resolve('[{"_row_id": 3, "a": 1}, {"_row_id": 0, "a": 2}]').to_dicts() == [
+        {"_row_id": 3, "a": 1},
+        {"_row_id": 0, "a": 2},
+    ]
     with pytest.raises(ArgumentError, match="Both resource_url and body_data"):
         resolve(resource_url="http://127.0.0.1:1/s2sp/data/x", body_data="[]")

@@ -91,7 +91,8 @@ def test_requests() -> None:
     assert parse_selection({}).is_whole
     chosen = parse_selection({"row_ids": [1], "columns": ["a", "_row_id"]})
     assert chosen.columns == ("a",)
-    assert chosen.rows is not None and chosen.rows.expand().tolist() == [1]
+    assert chosen.rows is not None
+    assert chosen.rows.expand().tolist() == [1]
     for request, error, text in [
         ({"rows": [1]}, UnknownKeyError, "'rows'"),
         ([1], SelectionError, "not a JSON object"),
@@ -105,7 +106,12 @@ def test_requests() -> None:
 
 ids = st.integers(0, 30)
 items = st.lists(
-    ids | st.tuples(ids, ids).map(lambda p: f"{min(p)}-{max(p)}") | ids.map(lambda i: f"{i}-") | ids.map(float) | ids.map(str), max_size=12
+    ids
+    | st.tuples(ids, ids).map(lambda p: f"{min(p)}-{max(p)}")
+    | ids.map(lambda i: f"{i}-")
+    | ids.map(float)
+    | ids.map(str),
+    max_size=12,
 )
 
 

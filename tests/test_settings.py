@@ -10,7 +10,11 @@ from framewire.settings import VARIABLES, Settings
 
 def test_every_field_has_a_variable_and_arguments_win() -> None:
     assert set(VARIABLES) == set(Settings.__dataclass_fields__)
-    env = {"FRAMEWIRE_TTL_SECONDS": "30", "FRAMEWIRE_MAX_ROWS": "1_000", "FRAMEWIRE_ALLOW_PEERS": "http://A:80, https://b"}
+    env = {
+        "FRAMEWIRE_TTL_SECONDS": "30",
+        "FRAMEWIRE_MAX_ROWS": "1_000",
+        "FRAMEWIRE_ALLOW_PEERS": "http://A:80, https://b",
+    }
     settings = Settings.from_env(env, ttl_seconds=5.0, max_rows=None)
     assert (settings.ttl_seconds, settings.max_rows) == (5.0, 1000)
     assert settings.allow_peers == ("http://a:80", "https://b")

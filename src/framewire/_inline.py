@@ -111,7 +111,9 @@ def table_of_rows(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.Data
     """
     missing = next((i for i, row in enumerate(rows) if wire.ROW_ID not in row), None)
     if missing is not None:
-        raise ArgumentError(f"Row {missing} of the body has no {wire.ROW_ID}.", hint="Pass the rows as the resource sent them.")
+        raise ArgumentError(
+            f"Row {missing} of the body has no {wire.ROW_ID}.", hint="Pass the rows as the resource sent them."
+        )
     try:
         ids = parse_row_ids([row[wire.ROW_ID] for row in rows]).expand().tolist()
     except SelectionError as exc:
@@ -161,7 +163,9 @@ def pick(table: pa.Table, wanted: RowSpec | None, columns: Sequence[str] | None 
         for row_id in range(start, last + 1):
             if row_id not in place:
                 raise RowOutOfRangeError(
-                    f"Row {row_id} does not exist.", hint="Choose ids from the abstract's _row_id.", details={"row": row_id}
+                    f"Row {row_id} does not exist.",
+                    hint="Choose ids from the abstract's _row_id.",
+                    details={"row": row_id},
                 )
             positions.append(place[row_id])
     return take_table(table, pa.array(positions, pa.int64()))

@@ -51,7 +51,6 @@ class Location:
     inode: int
     nbytes: int
 
-
     def to_header(self) -> str:
         """The value of ``S2SP-Map`` in an answer."""
         return f"pid={self.pid}, fd={self.fd}, inode={self.inode}, nbytes={self.nbytes}"

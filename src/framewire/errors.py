@@ -326,4 +326,6 @@ def error_from_wire(payload: Mapping[str, Any]) -> S2SPError:
     known = {cls.code: cls for cls in _all_errors(S2SPError)}
     cls = known.get(str(payload.get("code", "")), TransferFailedError)
     details = {k: v for k, v in payload.items() if k not in ("code", "error", "hint")}
-    return cls(str(payload.get("error", "The resource server refused.")), hint=str(payload.get("hint", "")), details=details)
+    return cls(
+        str(payload.get("error", "The resource server refused.")), hint=str(payload.get("hint", "")), details=details
+    )

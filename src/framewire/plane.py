@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 import pyarrow as pa
 
-from framewire import _memfd, wire
+from framewire import _memfd, registry, wire
 from framewire.errors import ArgumentError, LifecycleError
 from framewire.handle import Handle
 from framewire.publish import publish_table
@@ -61,9 +61,7 @@ class DataPlane:
         names = list(self.settings.allowed_hosts)
         if self.settings.public_url:
             names.append(urlsplit(self.settings.public_url).hostname or "")
-        self.app = DataApp(
-            self._store, HostPolicy(host, names), max_selection_bytes=self.settings.max_selection_bytes
-        )
+        self.app = DataApp(self._store, HostPolicy(host, names), max_selection_bytes=self.settings.max_selection_bytes)
         self._lock = threading.Lock()
         self._pid = os.getpid()
         self._listener: Listener | None = None
@@ -90,7 +88,10 @@ class DataPlane:
             if self._sweeper is None:
                 # The thread holds the store alone, so that a plane nobody keeps is collected and ends it.
                 self._sweeper = threading.Thread(
-                    target=_sweep, args=(self._store, self._wake, weakref.ref(self)), name="framewire-sweeper", daemon=True
+                    target=_sweep,
+                    args=(self._store, self._wake, weakref.ref(self)),
+                    name="framewire-sweeper",
+                    daemon=True,
                 )
                 self._sweeper.start()
             if listen and self._listener is None:
@@ -98,6 +99,8 @@ class DataPlane:
                 self._listener.start()
                 base_url = _address(self._host, self._listener.port)
                 self._warn_unreachable()
+            if base_url and self.app.registration is None:
+                self.app.registration = registry.register(base_url)
             if self.settings.public_url or base_url:
                 self._base_url = self.settings.public_url or base_url
         return self
@@ -109,6 +112,9 @@ class DataPlane:
                 return
             self._stopped = True
             listener, self._listener = self._listener, None
+            registration, self.app.registration = self.app.registration, None
+        if registration is not None:
+            registry.unregister(registration)
         if listener is not None:
             listener.stop()
         self._store.close()
@@ -117,7 +123,9 @@ class DataPlane:
     def __enter__(self) -> DataPlane:
         return self.start()
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.stop()
 
     async def __aenter__(self) -> DataPlane:

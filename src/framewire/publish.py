@@ -35,7 +35,9 @@ def publish_table(
     if not 0 < ttl_seconds < math.inf:
         raise SettingError(f"ttl_seconds is {ttl_seconds!r}.", hint="It takes a positive number of seconds.")
     if max_uses is not None:
-        raise SettingError(f"max_uses is {max_uses!r}.", hint="Handles of limited use are not available yet; leave it out.")
+        raise SettingError(
+            f"max_uses is {max_uses!r}.", hint="Handles of limited use are not available yet; leave it out."
+        )
     numbered = add_row_id(table)
     with store.reserve(int(numbered.get_total_buffer_size()), spill=True) as reservation:
         body = Body.build(numbered, tool=tool, place=reservation.place)

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import anyio.to_thread
-import httpx
 import pyarrow as pa
 
 from framewire._inline import InlineBody, parse_body_data, pick, table_of_rows
@@ -19,6 +18,7 @@ from framewire.settings import Settings
 from framewire.typing import RowIds
 
 if TYPE_CHECKING:
+    import httpx
     import polars as pl
 
 _NOTHING: Final = "Pass the resource_url of a resource tool's reply, or its body as body_data."
@@ -46,7 +46,8 @@ class _Request:
             raise SelectionError("'where' is not available yet.", hint="Select with row_ids.")
         if self.url and self.body_data:
             raise ArgumentError(
-                "Both resource_url and body_data were passed.", hint="Pass resource_url in async mode, body_data in sync mode."
+                "Both resource_url and body_data were passed.",
+                hint="Pass resource_url in async mode, body_data in sync mode.",
             )
         # An empty text is how models write "not given"; an empty list is no rows.
         given = row_ids is not None and not (isinstance(row_ids, str) and not row_ids.strip())
@@ -128,7 +129,12 @@ async def resolve_table_async(
     if not request.url:
         return await anyio.to_thread.run_sync(lambda: request.finish(request.inline()))
     body = await fetch_async(
-        request.url, request.wanted, settings=chosen, policy=policy, transport=transport, deadline_seconds=deadline_seconds
+        request.url,
+        request.wanted,
+        settings=chosen,
+        policy=policy,
+        transport=transport,
+        deadline_seconds=deadline_seconds,
     )
     return await anyio.to_thread.run_sync(request.finish, InlineBody(body))
 
@@ -158,7 +164,10 @@ def resolve(
         column_mapping: Old column name to new, applied to both sides: JSON text or a mapping.
         row_ids: Rows, in the order wanted, duplicates kept: integers and inclusive ranges (``[0, "5-99"]``).
         where: Reserved; refused for now.
-        settings, policy, transport, deadline_seconds: As in :func:`framewire.fetch`.
+        settings: As in :func:`framewire.fetch`, like the next three.
+        policy: Which peers may be called.
+        transport: An httpx transport in place of framewire's own.
+        deadline_seconds: Time for the whole exchange.
 
     Returns:
         ``_row_id`` (Int64), the resource's columns in their order, then the columns that the agent added.

@@ -256,7 +256,9 @@ def resolve_rows(spec: RowSpec | None, total_rows: int) -> Rows:
         worst = int(spec.starts[first] if spec.starts[first] >= total_rows else lasts[first])
         have = f"Rows 0 to {total_rows - 1} exist." if total_rows else "The table has no rows."
         raise RowOutOfRangeError(
-            f"Row {worst} does not exist.", hint=f"{have} Choose ids from the abstract's _row_id.", details={"row": worst}
+            f"Row {worst} does not exist.",
+            hint=f"{have} Choose ids from the abstract's _row_id.",
+            details={"row": worst},
         )
     starts, lasts = _merge(spec.starts[~empty_open], lasts[~empty_open])
     return Rows(starts, lasts + 1, total_rows, _total(starts, lasts + 1))
@@ -288,7 +290,9 @@ def parse_selection(request: Any) -> Selection:
         UnknownKeyError: A key that wire version 1 does not define.
     """
     if not isinstance(request, Mapping):
-        raise SelectionError("The request is not a JSON object.", hint='Send {"row_ids": [...], "columns": [...]} or {}.')
+        raise SelectionError(
+            "The request is not a JSON object.", hint='Send {"row_ids": [...], "columns": [...]} or {}.'
+        )
     for key in request:
         if key not in wire.REQUEST_KEYS:
             raise UnknownKeyError(f"There is no request key {str(key)[:80]!r}.", hint="Keys: row_ids, columns, where.")
@@ -309,7 +313,9 @@ def parse_columns(columns: Any) -> tuple[str, ...]:
         SelectionError: Not a list of text, or a name stands twice.
     """
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not all(isinstance(c, str) for c in columns):
-        raise SelectionError("columns is not a list of names.", hint='Send ["name", ...], or leave it out for every column.')
+        raise SelectionError(
+            "columns is not a list of names.", hint='Send ["name", ...], or leave it out for every column.'
+        )
     names = tuple(c for c in columns if c != wire.ROW_ID)
     if len(set(names)) < len(names):
         twice = next(c for i, c in enumerate(names) if c in names[:i])

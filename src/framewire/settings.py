@@ -74,7 +74,13 @@ def _same_host(name: str, text: str) -> str:
 
 def _public_url(name: str, text: str) -> str:
     parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment or "@" in parts.netloc:
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.netloc
+        or parts.query
+        or parts.fragment
+        or "@" in parts.netloc
+    ):
         raise SettingError(f"{name} is {text!r}.", hint="It takes a URL such as https://data.example.org/prefix.")
     return text.rstrip("/")
 

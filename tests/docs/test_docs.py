@@ -1,7 +1,7 @@
 """Every Python block in README and docs runs as written, and prints what the page says it prints.
 
-A block with ``title="name.py"`` is saved under that name; the others of a page run in order, in one process; a block ``text output``
-is what the block before it prints. Links to files must lead somewhere.
+A block with ``title="name.py"`` is saved under that name; the others of a page run in order, in one process; a block
+``text output`` is what the block before it prints. Links to files must lead somewhere.
 """
 
 from __future__ import annotations

@@ -104,7 +104,9 @@ async def test_selections(client: httpx.AsyncClient, url: str, row_ids: Any, ids
     assert table.column_names == ["_row_id", *names]
     if columns != []:
         text = row_ids if isinstance(row_ids, str) else ",".join(map(str, row_ids))
-        got = await client.get(url, params={"row_ids": text} | ({} if columns is None else {"columns": columns}), headers=ARROW)
+        got = await client.get(
+            url, params={"row_ids": text} | ({} if columns is None else {"columns": columns}), headers=ARROW
+        )
         assert got.content == posted.content
 
 

@@ -80,7 +80,10 @@ def test_room_is_reserved_before_it_is_used_and_given_back() -> None:
     body = _body()
     store = MemoryStore(body.nbytes * 2)
     _put(store, body)
-    with store.reserve(body.nbytes), pytest.raises(NoRoomError, match="published bodies hold.*FRAMEWIRE_MEMORY_BUDGET_BYTES"):
+    with (
+        store.reserve(body.nbytes),
+        pytest.raises(NoRoomError, match="published bodies hold.*FRAMEWIRE_MEMORY_BUDGET_BYTES"),
+    ):
         store.reserve(1)
     assert store.stats().reserved_bytes == 0
     _put(store, body)

@@ -94,7 +94,7 @@ def test_what_is_no_table_is_told_what_is(data: Any, fix: str) -> None:
 def test_a_coroutine_and_a_connection_are_told_what_to_do() -> None:
     coroutine: Coroutine[Any, Any, None] = _coroutine()
     with pytest.raises(NotATableError, match="Await it"):
-        to_table(coroutine)  # type: ignore[arg-type]
+        to_table(coroutine)
     coroutine.close()
     with duckdb.connect() as connection, pytest.raises(NotATableError, match=r"connection\.sql"):
         to_table(connection)

@@ -65,10 +65,8 @@ def decimals(values: Sequence[Any], where: Where) -> Any:
     """``decimal128`` with the fewest digits that hold every value as written, at most 38. Integers count."""
     values = [Decimal(v) if type(v) is int else v for v in values]
     present = [v for v in values if v is not None]
-    if all(map(Decimal.is_finite, present)):
-        found = pa.infer_type(present)
-        if pa.types.is_decimal128(found) and 0 <= found.scale <= found.precision:
-            return pa.array(values, found)
+    if all(map(Decimal.is_finite, present)) and (found := _decimal_type(present)) is not None:
+        return pa.array(values, found)
     whole = scale = 0
     for at, value in enumerate(values):
         if value is None:
@@ -81,6 +79,15 @@ def decimals(values: Sequence[Any], where: Where) -> Any:
             why = f"with this Decimal the column needs {max(whole, 0) + scale} digits, and it can have {_MAX_DIGITS}"
             raise where.refuse(at, Decimal, why, "Round with quantize(), drop zeros with normalize(), or use text.")
     return pa.array(values, pa.decimal128(max(1, whole + scale), scale))
+
+
+def _decimal_type(values: Sequence[Decimal]) -> pa.DataType | None:
+    """What pyarrow finds in one pass, where it is a type that we can use."""
+    try:
+        found = pa.infer_type(values)
+    except pa.ArrowInvalid:  # more than 76 digits
+        return None
+    return found if pa.types.is_decimal128(found) and 0 <= found.scale <= found.precision else None
 
 
 def _texts(values: Sequence[Any], where: Where) -> Any:

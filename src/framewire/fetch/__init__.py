@@ -143,7 +143,12 @@ class _Job:
         return pa.concat_tables([await self._exchange_async(self._plan(part), transport) for part in parts])
 
     def _whole(self, transport: httpx.BaseTransport) -> pa.Table:
-        if self.rows is None and self.target.trusted and self.settings.same_host == "auto" and not self.target.is_legacy:
+        if (
+            self.rows is None
+            and self.target.trusted
+            and self.settings.same_host == "auto"
+            and not self.target.is_legacy
+        ):
             try:
                 plan = WirePlan(self.target, None, self.columns, self.settings, may_map=True)
                 return self._exchange(plan, transport)

@@ -64,7 +64,8 @@ _NEVER_6: Final = tuple(
 _PRIVATE_6: Final = (IPv6Network("fc00::/7"), IPv6Network("2001:db8::/32"), IPv6Network("3fff::/20"))
 _PUBLIC_6: Final = IPv6Network("2000::/3")
 
-_NAT64: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"))
+_TRANSLATED: Final = (IPv6Network("64:ff9b::/96"), IPv6Network("64:ff9b:1::/48"), IPv6Network("::ffff:0:0:0/96"))
+"""NAT64's two prefixes, and the one of stateless translation (SIIT): an IPv4 address in the last 32 bits."""
 _COMPATIBLE: Final = IPv6Network("::/96")
 _ISATAP: Final = frozenset({0x0000_5EFE, 0x0200_5EFE})
 """Upper half of the interface identifier of an ISATAP address; its lower half is an IPv4 address."""
@@ -87,7 +88,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses inside a mapped, NAT64, 6to4, Teredo, ISATAP or IPv4-compatible address; empty for others."""
+    """The IPv4 addresses inside a mapped, translated, 6to4, Teredo, ISATAP or IPv4-compatible address; empty for others."""
     low = IPv4Address(int(address) & 0xFFFF_FFFF)
     if address.ipv4_mapped is not None:
         return (address.ipv4_mapped,)
@@ -95,7 +96,7 @@ def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, ...]:
         return (address.sixtofour,)
     if address.teredo is not None:
         return address.teredo
-    if any(address in network for network in _NAT64):
+    if any(address in network for network in _TRANSLATED):
         return (low,)
     if address in _COMPATIBLE and int(address) > 1:
         return (low,)

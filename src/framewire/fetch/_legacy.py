@@ -62,7 +62,9 @@ class LegacyPlan:
             raise error_of(status, body)
         rows = _rows_of(body)
         if len(rows) > self.settings.max_rows:
-            raise TooLargeError(f"The answer has {len(rows)} rows.", hint="Select fewer rows, or raise FRAMEWIRE_MAX_ROWS.")
+            raise TooLargeError(
+                f"The answer has {len(rows)} rows.", hint="Select fewer rows, or raise FRAMEWIRE_MAX_ROWS."
+            )
         try:
             table = table_of_rows(rows)
         except ArgumentError as exc:

@@ -98,7 +98,9 @@ class WirePlan:
             _check_error_head(status, headers)
             return
         if headers.get(wire.H_VERSION) != wire.WIRE_VERSION:
-            raise UnsupportedVersionError("The server does not answer in wire version 1.", hint="Update the older side.")
+            raise UnsupportedVersionError(
+                "The server does not answer in wire version 1.", hint="Update the older side."
+            )
         if headers.get("content-type", "").partition(";")[0].strip().lower() != wire.ARROW_STREAM:
             raise BadBodyError("The answer is not an Arrow stream.", hint=AGAIN)
         check_length(headers, self.settings.max_body_bytes)
@@ -155,8 +157,15 @@ class WirePlan:
 
     def _check_columns(self, table: pa.Table) -> None:
         names = table.column_names
-        if not names or names[0] != wire.ROW_ID or table.schema.field(0).type != pa.int64() or len(set(names)) < len(names):
-            raise BadBodyError(f"The body's first column is not {wire.ROW_ID} (int64), or a name stands twice.", hint=AGAIN)
+        if (
+            not names
+            or names[0] != wire.ROW_ID
+            or table.schema.field(0).type != pa.int64()
+            or len(set(names)) < len(names)
+        ):
+            raise BadBodyError(
+                f"The body's first column is not {wire.ROW_ID} (int64), or a name stands twice.", hint=AGAIN
+            )
         if self.columns is not None and tuple(names[1:]) != self.columns:
             raise BadBodyError("The body has other columns than were asked for.", hint=AGAIN)
 
@@ -228,7 +237,9 @@ def _announced_rows(headers: httpx.Headers) -> int:
 
 def _check_error_head(status: int, headers: httpx.Headers) -> None:
     if status < 400:
-        raise TransferFailedError(f"The server answered with status {status}.", hint="Redirects are not followed. " + AGAIN)
+        raise TransferFailedError(
+            f"The server answered with status {status}.", hint="Redirects are not followed. " + AGAIN
+        )
     length = headers.get("content-length", "")
     if not length.isdecimal() or int(length) > _MAX_ERROR_BYTES:
         raise TransferFailedError(f"The server answered with status {status}.", hint=AGAIN)

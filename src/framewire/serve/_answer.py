@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from framewire import _ipc, _memfd, _rows, wire
 from framewire._compact import compact
+from framewire._compact._table import take_table
 from framewire.errors import BadRangeError, NoRoomError, OverloadedError, TooLargeError, UnknownColumnError
 from framewire.selection import Rows, Selection, resolve_rows
 from framewire.serve._negotiate import ByteRange, Wants, parse_range
-from framewire._compact._table import take_table
 from framewire.store import BodyStore, Entry, Representation
 
 _VARY: Final = f"Accept, {wire.H_TYPES}"
@@ -42,7 +42,14 @@ class Answer:
 
 
 def answer(
-    entry: Entry, selection: Selection, wants: Wants, store: BodyStore, *, max_selection_bytes: int, byte_range: str = "", if_range: str = ""
+    entry: Entry,
+    selection: Selection,
+    wants: Wants,
+    store: BodyStore,
+    *,
+    max_selection_bytes: int,
+    byte_range: str = "",
+    if_range: str = "",
 ) -> Answer:
     """Make the answer to one fetch.
 
@@ -90,7 +97,10 @@ def _whole(entry: Entry, wants: Wants, byte_range: str, if_range: str) -> Answer
     if wanted is None:
         return Answer(200, headers, _ipc.Encoded((view,), len(view), form.checksum))
     part = view[wanted.start : wanted.stop]
-    headers |= {"Content-Range": f"bytes {wanted.start}-{wanted.stop - 1}/{len(view)}", wire.H_CHECKSUM: _ipc.checksum([part])}
+    headers |= {
+        "Content-Range": f"bytes {wanted.start}-{wanted.stop - 1}/{len(view)}",
+        wire.H_CHECKSUM: _ipc.checksum([part]),
+    }
     return Answer(206, headers, _ipc.Encoded((part,), len(part), headers[wire.H_CHECKSUM]))
 
 
@@ -109,14 +119,18 @@ def _range(text: str, nbytes: int) -> ByteRange | None:
     try:
         return parse_range(text, nbytes)
     except ValueError:
-        raise BadRangeError("The range lies outside the body.", hint=f"It has {nbytes} bytes.", details={"nbytes": nbytes}) from None
+        raise BadRangeError(
+            "The range lies outside the body.", hint=f"It has {nbytes} bytes.", details={"nbytes": nbytes}
+        ) from None
 
 
 def _plain(entry: Entry) -> Representation:
     try:
         return entry.plain()
     except NoRoomError as exc:
-        raise OverloadedError("The server has no room to make this form of the body now.", hint="Try again later.") from exc
+        raise OverloadedError(
+            "The server has no room to make this form of the body now.", hint="Try again later."
+        ) from exc
 
 
 def _select(
@@ -143,14 +157,17 @@ def _select(
 
 
 def _estimate(table: pa.Table, count: int) -> int:
-    return -(-int(table.nbytes) * count // max(table.num_rows, 1))
+    nbytes, rows = int(table.nbytes), int(table.num_rows)
+    return -(-nbytes * count // max(rows, 1))
 
 
 def _reserve(store: BodyStore, room: ExitStack, nbytes: int) -> None:
     try:
         room.enter_context(store.reserve(nbytes))
     except NoRoomError as exc:
-        raise OverloadedError("The server has no room for this selection now.", hint="Try again later, or select fewer rows.") from exc
+        raise OverloadedError(
+            "The server has no room for this selection now.", hint="Try again later, or select fewer rows."
+        ) from exc
 
 
 def _json(table: pa.Table, room: ExitStack) -> Answer:
@@ -160,7 +177,8 @@ def _json(table: pa.Table, room: ExitStack) -> Answer:
         # Every value takes two bytes or more in JSON: a table of more values than that is refused before it is encoded.
         if table.num_rows * table.num_columns * 2 > limit or table.nbytes > 4 * limit:
             raise _json_too_large(table, None)
-        text = _rows.dumps({"body": _rows.encode_rows(table), "total_rows": table.num_rows}).encode()
+        payload: dict[str, Any] = {"body": _rows.encode_rows(table), "total_rows": table.num_rows}
+        text = _rows.dumps(payload).encode()
         if len(text) > limit:
             raise _json_too_large(table, len(text))
     headers = _headers(_ipc.checksum([text]), table.num_rows) | {"Content-Type": wire.JSON}

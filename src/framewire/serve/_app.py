@@ -16,6 +16,7 @@ from starlette.routing import Route, Router
 
 from framewire import wire
 from framewire.errors import LifecycleError, RequestError, S2SPError, SelectionError, TooLargeError
+from framewire.registry import CHALLENGE_CHARS, Registration, is_challenge
 from framewire.selection import Selection, parse_selection
 from framewire.serve._answer import Answer, answer
 from framewire.serve._hosts import HostPolicy
@@ -48,10 +49,14 @@ class DataApp:
         store: Where bodies are.
         hosts: Which ``Host`` and ``Origin`` headers are answered.
         max_selection_bytes: Largest scattered selection that is materialised.
+
+    Attributes:
+        registration: This plane's entry in its user's registry, whose nonce it proves to know when challenged.
     """
 
     def __init__(self, store: BodyStore, hosts: HostPolicy, *, max_selection_bytes: int) -> None:
         self.hosts = hosts
+        self.registration: Registration | None = None
         self._store = store
         self._max_selection_bytes = max_selection_bytes
         self._router = Router(
@@ -91,7 +96,16 @@ class DataApp:
     async def _health(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in ("GET", "HEAD"):
             raise MethodError(f"{scope['method']} is not answered here.", hint="Use GET.")
-        await _send_json(200, {"status": "ok"}, scope, send)
+        answer: dict[str, Any] = {"status": "ok"}
+        challenge = dict(_pairs(scope.get("query_string", b""))).get("challenge")
+        if challenge is not None:
+            if not is_challenge(challenge):
+                raise SelectionError(
+                    "This is not a challenge.", hint=f"Send {CHALLENGE_CHARS} lower-case hexadecimal digits."
+                )
+            if self.registration is not None:
+                answer["proof"] = self.registration.prove(challenge)
+        await _send_json(200, answer, scope, send)
 
     async def _data(self, scope: Scope, receive: Receive, send: Send) -> None:
         token = scope["path_params"]["token"]
@@ -148,14 +162,21 @@ class _Endpoint:
         await self._app(scope, receive, send)
 
 
+def _pairs(raw: bytes) -> list[tuple[str, str]]:
+    try:
+        return (
+            parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=True, errors="strict") if raw else []
+        )
+    except ValueError:
+        raise SelectionError(
+            "The query string is malformed.", hint="Send ?row_ids=0,2,5-99&columns=a&columns=b."
+        ) from None
+
+
 def _query(raw: bytes) -> dict[str, Any]:
     """``row_ids=0,2,5-99&columns=a&columns=b`` as the object that a POST would have sent."""
     request: dict[str, Any] = {}
-    try:
-        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, strict_parsing=True, errors="strict") if raw else []
-    except ValueError:
-        raise SelectionError("The query string is malformed.", hint="Send ?row_ids=0,2,5-99&columns=a&columns=b.") from None
-    for key, value in pairs:
+    for key, value in _pairs(raw):
         if key == "columns":
             request.setdefault("columns", []).append(value)
         elif key in request:
@@ -168,7 +189,8 @@ def _query(raw: bytes) -> dict[str, Any]:
 async def _read(receive: Receive, headers: Headers) -> bytes:
     """The request's body, never more than the limit."""
     too_large = TooLargeError(
-        f"The request is above {wire.MAX_REQUEST_BYTES} bytes.", hint='Write neighbouring row ids as ranges ("5-99"), or split it.'
+        f"The request is above {wire.MAX_REQUEST_BYTES} bytes.",
+        hint='Write neighbouring row ids as ranges ("5-99"), or split it.',
     )
     if headers.get("content-length").isdecimal() and int(headers.get("content-length")) > wire.MAX_REQUEST_BYTES:
         raise too_large
@@ -190,7 +212,9 @@ def _parse_body(body: bytes) -> Selection:
     try:
         request = json.loads(body) if body.strip() else {}
     except (ValueError, RecursionError):
-        raise SelectionError("The request is not valid JSON.", hint='Send {"row_ids": [...], "columns": [...]} or {}.') from None
+        raise SelectionError(
+            "The request is not valid JSON.", hint='Send {"row_ids": [...], "columns": [...]} or {}.'
+        ) from None
     return parse_selection(request)
 
 

@@ -21,6 +21,7 @@ from framewire.table import _capsule, _pandas, _rows
 from framewire.table._check import check_names, column_names, validate
 from framewire.table._chunks import merge_small
 from framewire.table._decode import decode_column
+from framewire.table._seconds import check_seconds
 from framewire.table._types import wire_field
 from framewire.typing import Tabular
 
@@ -55,7 +56,9 @@ def to_table(data: Tabular) -> pa.Table:
     fields = [wire_field(field) for field in raw.schema]  # refused types first: that needs no look at the values
     if not is_checked:
         validate(raw)
-    return compact(_in_wire_types(merge_small(raw), fields))
+    table = _in_wire_types(merge_small(raw), fields)
+    check_seconds(table)
+    return compact(table)
 
 
 def _read(data: Any) -> tuple[pa.Table, bool]:

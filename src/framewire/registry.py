@@ -1,0 +1,170 @@
+"""The data planes of this user on this host: origin, process and nonce, in a folder that only this user can read.
+
+A data plane that starts writes down its origin and a nonce. A consumer that is given a URL of such an origin asks the server
+there to prove that it knows the nonce, before it sends the token: so servers of one user work together without configuration,
+and no other process on loopback gets anything. An entry is only believed while the process that wrote it lives; a file left by a
+killed process is harmless, and is removed by the next data plane that starts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import stat
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+_MAX_ENTRY_BYTES: Final = 4096
+_SUFFIX: Final = ".json"
+CHALLENGE_CHARS: Final = 64
+"""Hexadecimal characters of a challenge: 256 random bits."""
+
+
+@dataclass(frozen=True)
+class Registration:
+    """One data plane as its user's other processes know it.
+
+    Attributes:
+        origin: ``scheme://host:port`` that it answers on.
+        pid: Its process.
+        started: When that process started, in clock ticks since boot; tells a reused process id apart.
+        nonce: Secret that it proves to know. Hexadecimal; absent from ``repr``.
+    """
+
+    origin: str
+    pid: int
+    started: int
+    nonce: str = field(repr=False)
+
+    def is_alive(self) -> bool:
+        """Whether the process that wrote this still runs."""
+        return _started(self.pid) == self.started
+
+    def prove(self, challenge: str) -> str:
+        """What a server that knows the nonce answers to ``challenge``: HMAC-SHA256 over challenge and origin, hexadecimal."""
+        message = f"framewire registry v1\n{challenge}\n{self.origin}".encode()
+        return hmac.new(bytes.fromhex(self.nonce), message, hashlib.sha256).hexdigest()
+
+    def accepts(self, challenge: str, proof: str) -> bool:
+        """Whether ``proof`` answers ``challenge``; takes the same time either way."""
+        return proof.isascii() and hmac.compare_digest(self.prove(challenge), proof)
+
+
+def new_challenge() -> str:
+    """A fresh challenge."""
+    return secrets.token_hex(CHALLENGE_CHARS // 2)
+
+
+def is_challenge(text: str) -> bool:
+    """Whether a server should answer ``text``: only the exact form, so that it signs nothing else."""
+    return len(text) == CHALLENGE_CHARS and set(text) <= set("0123456789abcdef")
+
+
+def register(origin: str) -> Registration | None:
+    """Write this process's entry for ``origin``; None where the folder cannot be had, and consumers must be configured."""
+    folder = _folder(create=True)
+    if folder is None:
+        return None
+    entry = Registration(origin, os.getpid(), _started(os.getpid()), secrets.token_hex(32))
+    with contextlib.suppress(OSError):
+        _remove_stale(folder)
+    payload = {"origin": entry.origin, "pid": entry.pid, "started": entry.started, "nonce": entry.nonce}
+    try:
+        # mkstemp gives mode 0600; the rename makes the entry appear whole or not at all.
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".new-")
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            json.dump(payload, file)
+        os.replace(name, folder / _file_name(origin))
+    except OSError:
+        return None
+    return entry
+
+
+def unregister(entry: Registration) -> None:
+    """Remove ``entry``, unless another process has taken its place."""
+    folder = _folder(create=False)
+    if folder is not None and lookup(entry.origin) == entry:
+        with contextlib.suppress(OSError):
+            (folder / _file_name(entry.origin)).unlink()
+
+
+def lookup(origin: str) -> Registration | None:
+    """The live entry for ``origin``, or None. It is a claim: see :meth:`Registration.accepts`."""
+    folder = _folder(create=False)
+    entry = None if folder is None else _read(folder / _file_name(origin))
+    return entry if entry is not None and entry.origin == origin and entry.is_alive() else None
+
+
+def entries() -> Iterator[Registration]:
+    """Every live entry of this user."""
+    folder = _folder(create=False)
+    for path in sorted(folder.glob("*" + _SUFFIX)) if folder is not None else ():
+        entry = _read(path)
+        if entry is not None and entry.is_alive():
+            yield entry
+
+
+def _folder(*, create: bool) -> Path | None:
+    """The runtime folder: mode 0700, this user's, and no link; anything else is not used."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    folder = Path(base) / "framewire" if base else Path(tempfile.gettempdir()) / f"framewire-{os.geteuid()}"
+    try:
+        if create:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+    except OSError:
+        return None
+    good = stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() and not found.st_mode & 0o077
+    return folder if good else None
+
+
+def _file_name(origin: str) -> str:
+    return hashlib.sha256(origin.encode()).hexdigest()[:32] + _SUFFIX
+
+
+def _read(path: Path) -> Registration | None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            return None
+        try:
+            raw = json.loads(file.read(_MAX_ENTRY_BYTES))
+            bytes.fromhex(raw["nonce"])
+            return Registration(str(raw["origin"]), int(raw["pid"]), int(raw["started"]), str(raw["nonce"]))
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+
+def _remove_stale(folder: Path) -> None:
+    for path in folder.glob("*" + _SUFFIX):
+        entry = _read(path)
+        if entry is not None and not entry.is_alive():
+            path.unlink(missing_ok=True)
+
+
+def _started(pid: int) -> int:
+    """Start of a process in clock ticks since boot; 0 where the system does not tell, -1 where there is no such process."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            # The second field is the program's name in parentheses, and may hold spaces and parentheses itself.
+            return int(file.read().rpartition(")")[2].split()[19])
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return -1
+    except OSError:
+        return 0
+    return 0 if not Path("/proc/self/stat").exists() else -1
