@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import platform
 import sys
-import traceback
 from pathlib import Path
 
 from bench import memory
@@ -14,7 +14,6 @@ from bench.config import FULL, QUICK
 from bench.contenders import CONTENDERS
 from bench.goals import report
 from bench.plot import draw
-from bench.process import ChildError
 from bench.session import Session
 
 HERE = Path(__file__).parent
@@ -31,14 +30,8 @@ def main() -> int:
     nbytes = min(wanted, int(memory.available_bytes() * 0.8))
     session.say(f"touching {nbytes >> 20} MiB of memory once")
     memory.warm(nbytes)
-    failed = False
     for name in options.suite:
-        try:
-            importlib.import_module(f"bench.suites.{name}").run(session)
-        except ChildError as exc:
-            failed = True
-            session.skip(name, str(exc).strip().splitlines()[-1])
-            traceback.print_exc()
+        importlib.import_module(f"bench.suites.{name}").run(session)
     text = _text(session, quick=options.quick)
     print(text)
     session.results.write(folder / "bench.jsonl")
@@ -46,7 +39,7 @@ def main() -> int:
     if drawn := draw(session.results, folder):
         session.say(f"wrote {', '.join(map(str, drawn))}")
     session.say(f"wrote {folder / 'bench.jsonl'} and {folder / 'bench.md'}")
-    return int(failed)
+    return int(session.failed)
 
 
 def _text(session: Session, *, quick: bool) -> str:
@@ -58,28 +51,26 @@ def _text(session: Session, *, quick: bool) -> str:
     size = "quick, too small for judging goals" if quick else "full"
     parts = [
         f"# Benchmarks of framewire ({size})\n",
-        f"{platform.platform()}, {platform.machine()}, {_cores()} cores, {memory.total_bytes() / (1 << 30):.0f} GiB,"
+        f"{platform.platform()}, {platform.machine()}, {os.cpu_count()} cores, {memory.total_bytes() / (1 << 30):.0f} GiB,"
         f" Python {platform.python_version()}.\n",
         "Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(found.items())) + ".\n",
         *results.tables(),
     ]
     if results.skipped:
-        parts.append("## Not measured\n\n" + "\n".join(f"- {what}: {reason}" for what, reason in results.skipped) + "\n")
+        parts.append(
+            "## Not measured\n\n" + "\n".join(f"- {what}: {reason}" for what, reason in results.skipped) + "\n"
+        )
     parts.append(report(results))
     return "\n".join(parts)
-
-
-def _cores() -> int:
-    import os
-
-    return os.cpu_count() or 1
 
 
 def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--suite", default=",".join(SUITES), help="comma-separated: %(default)s")
     parser.add_argument("--contenders", help=f"comma-separated: {','.join(CONTENDERS)}")
-    parser.add_argument("--quick", action="store_true", help="small tables, to see that everything runs (about a minute)")
+    parser.add_argument(
+        "--quick", action="store_true", help="small tables, to see that everything runs (about a minute)"
+    )
     parser.add_argument("--out", type=Path, help="folder for results (bench/results; bench/out with --quick)")
     options = parser.parse_args()
     options.suite = _names(parser, options.suite, SUITES)

@@ -17,6 +17,7 @@ class Plan:
         load_seconds: Of one sample of requests per second.
         latency_requests: In one run of small fetches.
         rows: Of the ``list[dict]`` suites.
+        bulk: Datasets of the bulk suite, or all of them.
     """
 
     scale: float
@@ -26,7 +27,17 @@ class Plan:
     load_seconds: float
     latency_requests: int
     rows: int
+    bulk: tuple[str, ...] | None = None
 
 
 FULL = Plan(scale=1.0, repeats=5, warmup=1, warm_fraction=0.5, load_seconds=1.0, latency_requests=1000, rows=400_000)
-QUICK = Plan(scale=0.05, repeats=5, warmup=1, warm_fraction=0.05, load_seconds=0.2, latency_requests=200, rows=20_000)
+QUICK = Plan(
+    scale=0.05,
+    repeats=5,
+    warmup=1,
+    warm_fraction=0.05,
+    load_seconds=0.2,
+    latency_requests=200,
+    rows=20_000,
+    bulk=("lineitem", "numbers"),
+)

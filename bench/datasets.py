@@ -66,7 +66,16 @@ def lineitem_parquet(scale: float) -> Path:
     folder = CACHE / f"tpch-{scale:g}"
     path = folder / "lineitem.parquet"
     if not path.exists():
-        command = [_tpchgen(), "parquet", "--scale-factor", f"{scale:g}", "--tables", "lineitem", "--output-dir", str(folder)]
+        command = [
+            _tpchgen(),
+            "parquet",
+            "--scale-factor",
+            f"{scale:g}",
+            "--tables",
+            "lineitem",
+            "--output-dir",
+            str(folder),
+        ]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return path
 
@@ -81,7 +90,9 @@ def _tpchgen() -> str:
     if found:
         return found
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
-    subprocess.run([*command, "--target", str(tools), "-r", str(HERE / "requirements.txt")], check=True, stdout=sys.stderr)
+    subprocess.run(
+        [*command, "--target", str(tools), "-r", str(HERE / "requirements.txt")], check=True, stdout=sys.stderr
+    )
     return str(tools / "bin" / "tpchgen-cli")
 
 
@@ -129,7 +140,9 @@ def _text(scale: float) -> pa.Table:
     import numpy as np
 
     rng = np.random.default_rng(13)
-    words = np.array(["arrow", "frame", "wire", "bulk", "lâché", "données", "batch", "peer", "handle", "rows", "naïve", "wolke"])
+    words = np.array(
+        ["arrow", "frame", "wire", "bulk", "lâché", "données", "batch", "peer", "handle", "rows", "naïve", "wolke"]
+    )
     pool = [" ".join(words[rng.integers(0, len(words), n)]) for n in rng.integers(11, 54, 20_000)]
     texts = np.array(pool, dtype=object)[rng.integers(0, len(pool), int(1_000_000 * scale))]
     # An array for each batch: slices of one array of views would each be written with the bytes of all.
@@ -153,7 +166,8 @@ def _nested(scale: float) -> pa.Table:
     items = int(offsets[-1])
     names = pa.array(np.char.add("item-", rng.integers(0, 10_000, items).astype(str)).tolist(), pa.string_view())
     struct = pa.StructArray.from_arrays(
-        [names, pa.array(rng.integers(0, 1 << 40, items)), pa.array(rng.standard_normal(items))], ["name", "count", "share"]
+        [names, pa.array(rng.integers(0, 1 << 40, items)), pa.array(rng.standard_normal(items))],
+        ["name", "count", "share"],
     )
     return pa.table({"key": np.arange(rows), "items": pa.LargeListArray.from_arrays(pa.array(offsets), struct)})
 

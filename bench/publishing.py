@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -35,9 +35,9 @@ def _as_kind(table: pa.Table, kind: str) -> Any:
     if kind == "pa.Table":
         return table
     frame = pl.from_arrow(table, rechunk=False)
+    assert isinstance(frame, pl.DataFrame)
     if kind == "pl.DataFrame":
         return frame
-    assert kind == "pd.DataFrame" and isinstance(frame, pl.DataFrame)
     return frame.to_pandas(use_pyarrow_extension_array=True)
 
 
@@ -71,24 +71,23 @@ Take = Callable[[Any], Callable[[], None]]
 
 
 def _way(way: str) -> AbstractContextManager[Take]:
-    return {"publish": _Plane, "pa.array": lambda: nullcontext(_array), "memfd": lambda: nullcontext(_memfd)}[way]()
+    if way == "publish":
+        return _plane()
+    return nullcontext({"pa.array": _array, "memfd": _memfd}[way])
 
 
-class _Plane:
+@contextmanager
+def _plane() -> Iterator[Take]:
     """A data plane with room for every result that is kept."""
+    from framewire import DataPlane, Settings
 
-    def __enter__(self) -> Take:
-        from framewire import DataPlane, Settings
+    with DataPlane(Settings(memory_budget_bytes=1 << 44)) as plane:
 
-        self._plane = DataPlane(Settings(memory_budget_bytes=1 << 44)).start()
-        return self._take
+        def take(value: Any) -> Callable[[], None]:
+            handle = plane.publish(value)
+            return lambda: plane.revoke(handle)
 
-    def _take(self, value: Any) -> Callable[[], None]:
-        handle = self._plane.publish(value)
-        return lambda: self._plane.revoke(handle)
-
-    def __exit__(self, *_: object) -> None:
-        self._plane.stop()
+        yield take
 
 
 def _array(rows: Any) -> Callable[[], None]:

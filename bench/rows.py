@@ -15,5 +15,7 @@ def make_rows(count: int) -> list[dict[str, Any]]:
     for i in range(count):
         share = None if i % 20 == 19 else rng.random() * 1000
         city = _CITIES[i % len(_CITIES)]
-        rows.append({"id": i, "city": city, "share": share, "late": i % 3 == 0, "note": f"row {i} of {city}, measured twice"})
+        rows.append(
+            {"id": i, "city": city, "share": share, "late": i % 3 == 0, "note": f"row {i} of {city}, measured twice"}
+        )
     return rows

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from bench import memory
@@ -28,14 +28,15 @@ class Pair:
     server: Child
     client: Child
     table: dict[str, Any]
-    results: Results = field(repr=False)
 
     def handles(self, count: int) -> list[str]:
         """Handles for ``count`` fetches."""
         made: list[str] = self.server.call("bench.sides:handles", count=count)
         return made
 
-    def fetch(self, count: int, *, warmup: int, keep: bool = False, check: bool = True, **selection: Any) -> dict[str, Any]:
+    def fetch(
+        self, count: int, *, warmup: int, keep: bool = False, check: bool = True, **selection: Any
+    ) -> dict[str, Any]:
         """``count`` fetches after ``warmup``; whole tables are compared with what was published.
 
         Raises:
@@ -79,6 +80,10 @@ class Session:
     Args:
         plan: Sizes.
         only: Names of contenders to measure, or None for all.
+
+    Attributes:
+        results: What was measured so far.
+        failed: Whether anything went wrong.
     """
 
     def __init__(self, plan: Plan, only: list[str] | None = None) -> None:
@@ -87,6 +92,7 @@ class Session:
         self._started = time.monotonic()
         self._only = only
         self._missing: dict[str, str | None] = {}
+        self.failed = False
 
     def say(self, text: str) -> None:
         """A line of progress."""
@@ -102,8 +108,21 @@ class Session:
         """Keep a record and show it."""
         self.results.records.append(record)
         mode = f" {record.mode}" if record.mode else ""
-        speed = f", {record.nbytes / record.median / 1e9:.2f} GB/s" if record.unit == "seconds" and record.nbytes else ""
-        self.say(f"{record.suite:10} {record.case}{mode} {record.contender}: {amount(record.median, record.unit)}{speed}")
+        speed = (
+            f", {record.nbytes / record.median / 1e9:.2f} GB/s" if record.unit == "seconds" and record.nbytes else ""
+        )
+        self.say(
+            f"{record.suite:10} {record.case}{mode} {record.contender}: {amount(record.median, record.unit)}{speed}"
+        )
+
+    def attempt(self, what: str, measure: Callable[[], None]) -> None:
+        """Run ``measure``; where a child fails, say so and go on with the others."""
+        try:
+            measure()
+        except ChildError as exc:
+            self.failed = True
+            print(exc, file=sys.stderr)
+            self.skip(what, f"failed: {str(exc).strip().splitlines()[-1]}")
 
     def choose(self, *names: str) -> Iterator[Contender]:
         """Those of ``names`` that were asked for and can run here, in that order."""
@@ -133,7 +152,7 @@ class Session:
                 "bench.sides:publish", dataset=dataset, scale=self.scale(dataset), max_rows=contender.max_rows
             )
             client.receive()
-            yield Pair(contender, server, client, table, self.results)
+            yield Pair(contender, server, client, table)
 
     def child(self, contender: Contender) -> Child:
         """A fresh process of a contender's kind."""

@@ -62,7 +62,7 @@ def fingerprint(data: Any, names: Sequence[str]) -> str:
     if not hasattr(data, "num_rows") and not isinstance(data, pl.DataFrame):
         return ""
     frame: Any = data if isinstance(data, pl.DataFrame) else pl.from_arrow(data.select(names), rechunk=False)
-    picked = frame.select(list(names))
+    picked = frame.select([name for name in names if name in frame.columns])
     return repr(picked.head(2).rows()) + repr(picked.tail(2).rows())
 
 

@@ -145,7 +145,9 @@ def test_nanoseconds_survive() -> None:
     assert infer_column([pd.Timedelta(1, "us")], "x").type == pa.duration("us")
 
 
-def test_repeated_hours_are_two_instants() -> None:
+def test_skipped_and_repeated_hours_cross_as_instants() -> None:
+    skipped = dt.datetime(2021, 3, 28, 2, 30, tzinfo=BERLIN)
+    assert infer_column([skipped], "x")[0].as_py().astimezone(dt.UTC) == skipped.astimezone(dt.UTC)
     twice = dt.datetime(2020, 10, 25, 2, 30, tzinfo=BERLIN)
     first, second = infer_column([twice, twice.replace(fold=1)], "x").cast(pa.int64()).to_pylist()
     assert second - first == 3600 * 10**6
@@ -289,13 +291,12 @@ def test_keys_that_are_no_text(key: Any) -> None:
         infer_rows([{"a": 1}, {key: 1}])
 
 
-AWARE = st.sampled_from([None, dt.UTC, dateutil_tz: Any = pytest.importorskip("dateutil.tz")  # its zones are not hashable; pandas brings it
-
-BERLIN, TOKYO, IST])
+MIN, MAX = dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)  # a day inside, or no zone could show them
+AWARE = st.sampled_from([None, dt.UTC, BERLIN, TOKYO, IST])
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**65), 2**65), st.floats(), st.decimals(), st.text(st.characters()),
     st.binary(), st.dates(), st.times(), st.timedeltas(), st.uuids(),
-    st.datetimes(timezones=AWARE, allow_imaginary=False),
+    st.datetimes(MIN, MAX, timezones=AWARE),
     st.sampled_from([np.int8(1), np.float32(0.1), np.datetime64(1, "ns"), pd.NaT, Colour.RED, pd.Timestamp(5)]),
 )  # fmt: skip
 VALUES = st.recursive(
@@ -320,16 +321,20 @@ def _is_same(given_: Any, back: Any) -> bool:
     if isinstance(given_, (float, np.floating)):
         return bool(back == given_) or (math.isnan(given_) and math.isnan(back))
     if isinstance(given_, np.datetime64):
-        return bool(np.datetime64(back, "ns") == given_)
+        return bool(pd.Timestamp(back) == pd.Timestamp(given_))
     if isinstance(given_, dt.datetime):
-        return bool(back == given_) and (back.tzinfo is None) == (given_.tzinfo is None)
+        if given_.tzinfo is None or back.tzinfo is None:
+            return bool(back == given_) and back.tzinfo is given_.tzinfo
+        # The instant crosses: a wall time that the zone skips comes back as the one that its clocks showed.
+        return bool(back.astimezone(dt.UTC) == given_.astimezone(dt.UTC))
     if isinstance(given_, dt.date):
         return type(back) is dt.date and back == given_
     return bool(back == given_)
 
 
 @given(st.one_of(st.lists(VALUES, max_size=6), *(st.lists(kind | st.none(), max_size=6) for kind in (
-    st.integers(-(2**65), 2**65), st.floats(), st.decimals(), st.text(), st.datetimes(timezones=AWARE), st.timedeltas(),
+    st.integers(-(2**65), 2**65), st.floats(), st.decimals(), st.text(), st.datetimes(MIN, MAX, timezones=AWARE),
+    st.timedeltas(),
     st.integers() | st.floats(), st.integers() | st.decimals(allow_nan=False), st.lists(VALUES, max_size=3),
 ))))  # fmt: skip
 def test_exact_or_refused(values: list[Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pyarrow as pa
 import pytest
@@ -22,7 +23,8 @@ def test_importing_imports_no_hypothesis() -> None:
 def test_without_hypothesis_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     assert testing.kinds_of(pa.int8()) == {"int8"}
-    for ask in (testing.arrow_types, testing.schemas, testing.tables, lambda: testing.arrays(pa.int8(), 1)):
+    asks: list[Callable[[], object]] = [testing.arrow_types, testing.schemas, testing.tables]
+    for ask in [*asks, lambda: testing.arrays(pa.int8(), 1)]:
         with pytest.raises(ImportError, match="pip install hypothesis"):
             ask()
 

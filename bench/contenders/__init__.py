@@ -87,7 +87,11 @@ CONTENDERS: dict[str, Contender] = {
         Contender("framewire-one-host", "bench.contenders.framewire_one_host", "sealed memfd, nothing copied", _HTTP),
         Contender("raw-sendall", "bench.contenders.raw", "sendall to recv_into: bytes only, no frame", ("pyarrow",)),
         Contender(
-            "raw-sendfile", "bench.contenders.raw", "sendfile to recv_into: bytes only", ("pyarrow",), (("sendfile", True),)
+            "raw-sendfile",
+            "bench.contenders.raw",
+            "sendfile to recv_into: bytes only",
+            ("pyarrow",),
+            (("sendfile", True),),
         ),
         Contender("flight", "bench.contenders.flight", "pyarrow Flight (gRPC)"),
         Contender("user-written", "bench.contenders.user_written", "Starlette streaming IPC, httpx, Polars", _USER),

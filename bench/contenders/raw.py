@@ -65,7 +65,9 @@ class Client:
     def __init__(self) -> None:
         self._kept = threading.local()
 
-    def fetch(self, handle: str, columns: Sequence[str] | None = None, row_ids: Sequence[int] | None = None) -> pa.Buffer:
+    def fetch(
+        self, handle: str, columns: Sequence[str] | None = None, row_ids: Sequence[int] | None = None
+    ) -> pa.Buffer:
         sock = getattr(self._kept, "sock", None)
         if sock is None:
             sock = self._kept.sock = socket.create_connection(("127.0.0.1", int(handle)))

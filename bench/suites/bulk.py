@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from bench.session import Pair, Session
+from functools import partial
+
+from bench.contenders import Contender
+from bench.session import Session
 
 EVERYONE = (
     "raw-sendall",
@@ -16,7 +19,15 @@ EVERYONE = (
     "mcp-sd",
     "vgi-rpc",
 )
-SOME = ("raw-sendall", "raw-sendfile", "framewire", "framewire-validated", "framewire-one-host", "flight", "user-written")
+SOME = (
+    "raw-sendall",
+    "raw-sendfile",
+    "framewire",
+    "framewire-validated",
+    "framewire-one-host",
+    "flight",
+    "user-written",
+)
 CASES = {
     "lineitem": EVERYONE,
     "lineitem_string": ("framewire", "framewire-validated", "framewire-one-host", "flight"),
@@ -33,19 +44,19 @@ CASES = {
 
 def run(session: Session) -> None:
     """Every case, with results dropped and with results kept."""
-    for dataset, names in CASES.items():
-        for contender in session.choose(*names):
-            with session.pair(contender, dataset) as pair:
-                measure(session, pair, dataset)
+    for dataset in session.plan.bulk or CASES:
+        for contender in session.choose(*CASES[dataset]):
+            session.attempt(f"bulk {dataset} {contender.name}", partial(_measure, session, contender, dataset))
 
 
-def measure(session: Session, pair: Pair, dataset: str) -> None:
+def _measure(session: Session, contender: Contender, dataset: str) -> None:
     """One pair: dropped first, since kept results would make the process's peak."""
     plan = session.plan
-    for mode in ("dropped", "kept"):
-        needed = pair.table["nbytes"] * (plan.repeats + plan.warmup)
-        if mode == "kept" and not session.room_for(needed):
-            session.skip(f"bulk {dataset} kept", f"{needed >> 20} MiB of results do not fit into memory")
-            continue
-        got = pair.fetch(plan.repeats, warmup=plan.warmup, keep=mode == "kept")
-        session.add(pair.record("bulk", dataset, got["seconds"], mode=mode))
+    with session.pair(contender, dataset) as pair:
+        for mode in ("dropped", "kept"):
+            needed = pair.table["nbytes"] * (plan.repeats + plan.warmup)
+            if mode == "kept" and not session.room_for(needed):
+                session.skip(f"bulk {dataset} kept", f"{needed >> 20} MiB of results do not fit into memory")
+                continue
+            got = pair.fetch(plan.repeats, warmup=plan.warmup, keep=mode == "kept")
+            session.add(pair.record("bulk", dataset, got["seconds"], mode=mode))

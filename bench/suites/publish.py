@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 
 from bench.contenders import CONTENDERS
 from bench.process import Child
@@ -22,37 +23,33 @@ DATASET = "lineitem"
 
 def run(session: Session) -> None:
     """Each in a process of its own, results dropped and kept."""
-    plan = session.plan
-    for contender in session.choose("framewire"):
+    for _ in session.choose("framewire"):
         for kind, way in CASES:
-            with Child(sys.executable) as child:
-                facts = child.call(
-                    "bench.publishing:make_input",
-                    kind=kind,
-                    dataset=DATASET,
-                    scale=session.scale(DATASET),
-                    rows=plan.rows,
+            session.attempt(f"publish {kind} {way}", partial(_measure, session, kind, way))
+
+
+def _measure(session: Session, kind: str, way: str) -> None:
+    plan = session.plan
+    with Child(sys.executable) as child:
+        facts = child.call(
+            "bench.publishing:make_input", kind=kind, dataset=DATASET, scale=session.scale(DATASET), rows=plan.rows
+        )
+        for mode in ("dropped", "kept"):
+            if mode == "kept" and not session.room_for(facts["nbytes"] * (plan.repeats + plan.warmup)):
+                session.skip(f"publish {kind} kept", "the results do not fit into memory")
+                continue
+            seconds = child.call(
+                "bench.publishing:measure", way=way, repeats=plan.repeats, warmup=plan.warmup, keep=mode == "kept"
+            )
+            session.add(
+                Record(
+                    suite="publish",
+                    contender="framewire" if way == "publish" else way,
+                    case=kind,
+                    mode=mode,
+                    samples=tuple(seconds),
+                    server_peak_rss_bytes=child.peak_rss_bytes(),
+                    versions=versions_of(CONTENDERS["framewire"]),
+                    **facts,
                 )
-                for mode in ("dropped", "kept"):
-                    if mode == "kept" and not session.room_for(facts["nbytes"] * (plan.repeats + plan.warmup)):
-                        session.skip(f"publish {kind} kept", "the results do not fit into memory")
-                        continue
-                    seconds = child.call(
-                        "bench.publishing:measure",
-                        way=way,
-                        repeats=plan.repeats,
-                        warmup=plan.warmup,
-                        keep=mode == "kept",
-                    )
-                    session.add(
-                        Record(
-                            suite="publish",
-                            contender=contender.name if way == "publish" else way,
-                            case=kind,
-                            mode=mode,
-                            samples=tuple(seconds),
-                            server_peak_rss_bytes=child.peak_rss_bytes(),
-                            versions=versions_of(CONTENDERS["framewire"]),
-                            **facts,
-                        )
-                    )
+            )

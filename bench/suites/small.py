@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+from bench.contenders import Contender
 from bench.results import REQUESTS
 from bench.session import Pair, Session
 
@@ -14,10 +17,14 @@ def run(session: Session) -> None:
     """Each contender in one pair of processes."""
     names = ("framewire", "framewire-validated", "flight", "user-written", "mcp-sd")
     for contender in session.choose(*names):
-        with session.pair(contender, "hundred") as pair:
-            _latency(session, pair)
-            for clients in CLIENTS:
-                _rate(session, pair, clients)
+        session.attempt(f"small {contender.name}", partial(_measure, session, contender))
+
+
+def _measure(session: Session, contender: Contender) -> None:
+    with session.pair(contender, "hundred") as pair:
+        _latency(session, pair)
+        for clients in CLIENTS:
+            _rate(session, pair, clients)
 
 
 def _latency(session: Session, pair: Pair) -> None:

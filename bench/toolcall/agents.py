@@ -10,10 +10,8 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
-HERE = Path(__file__).parent
 Call = Callable[[str, dict[str, Any]], Awaitable[str]]
 """Calls a tool with arguments; gives the text of its result."""
 
@@ -40,16 +38,13 @@ def mcp_sd(state: dict[str, Any], rows: int, repeats: int, warmup: int) -> dict[
     """The reference's servers over stdio, with the client of the SDK that it needs. Its consumer takes the rows whose
     abstract it is given, so that the abstract goes both ways.
     """
-    from datetime import timedelta
-
     from mcp import ClientSession, StdioServerParameters
     from mcp.client.stdio import stdio_client
 
     async def connect(stack: AsyncExitStack) -> Call:
-        log = stack.enter_context(open(os.devnull, "w"))  # noqa: ASYNC230
         params = StdioServerParameters(**_command("mcp_sd_server", rows))
-        streams = await stack.enter_async_context(stdio_client(params, errlog=log))
-        session = await stack.enter_async_context(ClientSession(*streams, read_timeout_seconds=timedelta(seconds=200)))
+        streams = await stack.enter_async_context(stdio_client(params))
+        session = await stack.enter_async_context(ClientSession(*streams))
         await session.initialize()
         return lambda tool, arguments: _text(session.call_tool(tool, arguments))
 

@@ -18,13 +18,13 @@ server = S2SPServer("bench")
 ROWS = make_rows(int(sys.argv[1]))
 
 
-@server.sd_resource_tool()
+@server.sd_resource_tool()  # type: ignore[untyped-decorator]
 async def measurements() -> list[dict[str, Any]]:
     """Every measurement."""
     return ROWS
 
 
-@server.sd_consumer_tool()
+@server.sd_consumer_tool()  # type: ignore[untyped-decorator]
 async def summary(rows: list[dict[str, Any]]) -> str:
     """How many rows, and the sum of their ids."""
     frame = pl.DataFrame(rows, infer_schema_length=None)

@@ -73,6 +73,9 @@ class S2SPServer(MCPServer[Any]):
         extensions: As for ``MCPServer``.
         **options: Every other keyword of ``MCPServer``.
 
+    Attributes:
+        s2sp_settings: The settings in force.
+
     Raises:
         SettingError: An argument or an environment variable is out of range.
     """

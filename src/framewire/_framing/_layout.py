@@ -18,6 +18,8 @@ MAX_DEPTH: Final = 64
 """Levels of nesting: what Arrow's own reader accepts."""
 _MIN_TABLE_BYTES: Final = 16
 """What an honest writer needs at least for a field with its type, or for a key with its value."""
+_MAX_ZONE_BYTES: Final = 64
+"""Twice the longest name in the time zone database."""
 _EXTENSION: Final = "ARROW:extension:"
 
 # Roles of buffers, for the rules that depend on them.
@@ -241,6 +243,14 @@ def _time(kind: Table | None, layout: Layout, node: int, children: int) -> list[
     return _fixed(layout, node, kind.i32(1, 32) if kind else 0, 32, 64)
 
 
+def _timestamp(kind: Table | None, layout: Layout, node: int, children: int) -> list[int]:
+    zone = kind.vector(1, 1) if kind else memoryview(b"")
+    # Zones are ASCII, and pyarrow decodes them when they are looked at: far from where its errors are expected.
+    if len(zone) > _MAX_ZONE_BYTES or not bytes(zone).isascii():
+        raise refused(f"Column {layout.names[node]!r} has a time zone that is no name.")
+    return _fixed(layout, node, 64, 64)
+
+
 def _sixty_four(kind: Table | None, layout: Layout, node: int, children: int) -> list[int]:
     return _fixed(layout, node, 64, 64)
 
@@ -305,7 +315,7 @@ _TYPES: Final[dict[int, _TypeReader]] = {
     7: _decimal,
     8: _date,
     9: _time,
-    10: _sixty_four,  # timestamp
+    10: _timestamp,
     12: _list(32),
     13: _struct,
     15: _fixed_size_binary,

@@ -88,7 +88,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses inside a mapped, translated, 6to4, Teredo, ISATAP or IPv4-compatible address; empty for others."""
+    """The IPv4 addresses inside a mapped, translated, 6to4, Teredo, ISATAP or IPv4-compatible address; else empty."""
     low = IPv4Address(int(address) & 0xFFFF_FFFF)
     if address.ipv4_mapped is not None:
         return (address.ipv4_mapped,)

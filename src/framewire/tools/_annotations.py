@@ -54,24 +54,29 @@ def resolve(annotation: Any, fn: Callable[..., Any]) -> tuple[Any, bool]:
     scope: dict[str, Any] = dict(getattr(plain, "__globals__", {}))
     with suppress(TypeError, ValueError, AttributeError):
         scope |= inspect.getclosurevars(plain).nonlocals
-    for names in ({}, _guarded(plain, scope)):
-        holder = SimpleNamespace(__annotations__={"it": annotation})
+    holder = SimpleNamespace(__annotations__={"it": annotation})
+    for more in (_nothing, _guarded):
         try:
-            return typing.get_type_hints(holder, {**names, **scope}, include_extras=True)["it"], True
+            names = {**more(plain, scope, str(annotation)), **scope}
+            return typing.get_type_hints(holder, names, include_extras=True)["it"], True
         except Exception:  # whatever an annotation raises when it is evaluated, it is unresolved
             continue
     return Any, False
 
 
-def _guarded(plain: Any, scope: dict[str, Any]) -> dict[str, Any]:
-    """What the file of ``plain`` imports under ``if TYPE_CHECKING:``, of the packages that framewire knows."""
+def _nothing(plain: Any, scope: dict[str, Any], annotation: str) -> dict[str, Any]:
+    return {}
+
+
+def _guarded(plain: Any, scope: dict[str, Any], annotation: str) -> dict[str, Any]:
+    """What ``annotation`` needs of the imports under ``if TYPE_CHECKING:``, from the packages that framewire knows."""
     code = getattr(plain, "__code__", None)
     text = "".join(linecache.getlines(code.co_filename, scope)) if code is not None else ""
     found: dict[str, Any] = {}
     usual = ((alias, module, None) for alias, module in _CONVENTIONS.items())
     wanted: Iterable[tuple[str, str, str | None]] = _guarded_imports(text) if text else usual
     for alias, module, attribute in wanted:
-        if module.partition(".")[0] not in _GUARDED_ROOTS:
+        if alias not in annotation or module.partition(".")[0] not in _GUARDED_ROOTS:
             continue
         try:
             loaded = importlib.import_module(module)

@@ -94,7 +94,10 @@ class PlaneKeeper:
     def _start(self) -> DataPlane:
         # Behind a public URL the author mounts the app, unless a port was named for a proxy to find.
         elsewhere = self._mounted_at is not None or (self._settings.public_url is not None and self._port == 0)
-        return self._current().start(listen=not elsewhere, base_url=self._mounted_at)
+        plane = self._current().start(listen=not elsewhere, base_url=self._mounted_at)
+        if elsewhere and self._mounted_at is None and not self._users:
+            logger.info("No listener is opened: the data plane's app is expected at %s.", plane.base_url)
+        return plane
 
 
 def address(host: str, port: int) -> str:
