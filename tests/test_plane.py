@@ -15,7 +15,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from framewire import _memfd
+from framewire import _memfd, registry
 from framewire.errors import (
     ArgumentError,
     BadBodyError,
@@ -30,7 +30,7 @@ from framewire.errors import (
     TransferFailedError,
     UnknownColumnError,
 )
-from framewire.fetch import fetch, fetch_async
+from framewire.fetch import PeerPolicy, fetch, fetch_async
 from framewire.plane import DataPlane
 from framewire.resolve import resolve, resolve_async
 from framewire.settings import Settings
@@ -173,8 +173,11 @@ def test_a_stopped_plane_and_a_dead_one_are_errors(plane: DataPlane) -> None:
     other.stop()
     with pytest.raises(LifecycleError, match="stopped"):
         other.publish(FRAME)
+    # Nobody vouches for its origin any more; one that is configured is called, and does not answer.
+    with pytest.raises(TransferDeniedError, match="call that tool again if its server has restarted"):
+        fetch(gone)
     with pytest.raises(TransferFailedError):
-        fetch(gone, deadline_seconds=10)
+        fetch(gone, policy=PeerPolicy(["http://127.0.0.1:*"]), deadline_seconds=10)
 
 
 def test_a_taken_port_is_said_plainly(plane: DataPlane) -> None:
@@ -301,9 +304,10 @@ def test_on_one_host_a_trusted_peers_body_is_mapped(plane: DataPlane) -> None:
 @pytest.mark.skipif(not _memfd.is_available(), reason="needs Linux's memfd")
 def test_without_trust_or_with_any_doubt_it_comes_over_http(plane: DataPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     url = plane.publish(LARGE).resource_url
-    off = Settings(trust_peers=(plane.base_url,), same_host="off")
-    for settings in (Settings(), off):
-        table = fetch(url, settings=settings)
+    for table in (
+        fetch(url, policy=PeerPolicy([plane.base_url])),
+        fetch(url, settings=Settings(trust_peers=(plane.base_url,), same_host="off")),
+    ):
         assert not _is_mapped(table)
         assert table.num_rows == 200_000
     # Another user or another container has another identity.
@@ -318,3 +322,40 @@ def test_small_bodies_and_heaps_are_not_mapped(plane: DataPlane, url: str) -> No
     assert not _is_mapped(fetch(url, settings=_trusting(plane)))
     with DataPlane(Settings(same_host="off")) as other:
         assert not _is_mapped(fetch(other.publish(LARGE).resource_url, settings=_trusting(other)))
+
+
+# --- the registry -------------------------------------------------------------------------------------------------------
+
+
+def test_a_plane_of_this_user_needs_no_configuration(plane: DataPlane, url: str) -> None:
+    assert fetch(url.replace("127.0.0.1", "localhost"), [0]).num_rows == 1
+    with pytest.raises(TransferDeniedError):
+        fetch(url, policy=PeerPolicy(registered=None))
+
+
+def test_who_does_not_know_the_nonce_is_sent_no_token() -> None:
+    """Another process took the port of a plane whose entry is still there."""
+    seen: list[str] = []
+
+    def impostor(request: httpx.Request) -> httpx.Response:
+        seen.append(request.url.path)
+        return httpx.Response(200, json={"status": "ok", "proof": "0" * 64})
+
+    origin = "http://127.0.0.1:9"
+    entry = registry.Registration(origin, os.getpid(), 1, "00" * 32)
+    policy = PeerPolicy(registered=lambda asked: entry if asked == origin else None)
+    for answer in (impostor, lambda request: httpx.Response(404), lambda request: httpx.Response(200, text="[]")):
+        with pytest.raises(TransferDeniedError, match="no connection was made|may fetch"):
+            fetch(f"{origin}/s2sp/data/fw1{'a' * 32}", policy=policy, transport=httpx.MockTransport(answer))
+    assert seen == ["/s2sp/health"]
+
+
+def test_only_challenges_are_answered(plane: DataPlane) -> None:
+    health = f"{plane.base_url}/s2sp/health"
+    challenge = registry.new_challenge()
+    entry = registry.lookup(plane.base_url)
+    assert entry is not None
+    assert entry.accepts(challenge, httpx.get(health, params={"challenge": challenge}).json()["proof"])
+    assert "proof" not in httpx.get(health).json()
+    refused = httpx.get(health, params={"challenge": "sign this"})
+    assert (refused.status_code, refused.json()["code"]) == (422, "bad_selection")

@@ -100,7 +100,7 @@ class DataPlane:
                 base_url = _address(self._host, self._listener.port)
                 self._warn_unreachable()
             if base_url and self.app.registration is None:
-                self.app.registration = registry.register(base_url)
+                self.app.registration = registry.register(base_url, folder=self.settings.runtime_dir)
             if self.settings.public_url or base_url:
                 self._base_url = self.settings.public_url or base_url
         return self
@@ -114,7 +114,7 @@ class DataPlane:
             listener, self._listener = self._listener, None
             registration, self.app.registration = self.app.registration, None
         if registration is not None:
-            registry.unregister(registration)
+            registry.unregister(registration, folder=self.settings.runtime_dir)
         if listener is not None:
             listener.stop()
         self._store.close()

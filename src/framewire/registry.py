@@ -57,6 +57,9 @@ class Registration:
         return proof.isascii() and hmac.compare_digest(self.prove(challenge), proof)
 
 
+# Every function below takes ``folder``, in place of the folder that follows from the user id.
+
+
 def new_challenge() -> str:
     """A fresh challenge."""
     return secrets.token_hex(CHALLENGE_CHARS // 2)
@@ -67,54 +70,58 @@ def is_challenge(text: str) -> bool:
     return len(text) == CHALLENGE_CHARS and set(text) <= set("0123456789abcdef")
 
 
-def register(origin: str) -> Registration | None:
+def register(origin: str, *, folder: str | None = None) -> Registration | None:
     """Write this process's entry for ``origin``; None where the folder cannot be had, and consumers must be configured."""
-    folder = _folder(create=True)
-    if folder is None:
+    home = _folder(folder, create=True)
+    if home is None:
         return None
     entry = Registration(origin, os.getpid(), _started(os.getpid()), secrets.token_hex(32))
     with contextlib.suppress(OSError):
-        _remove_stale(folder)
+        _remove_stale(home)
     payload = {"origin": entry.origin, "pid": entry.pid, "started": entry.started, "nonce": entry.nonce}
     try:
         # mkstemp gives mode 0600; the rename makes the entry appear whole or not at all.
-        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".new-")
+        descriptor, name = tempfile.mkstemp(dir=home, prefix=".new-")
         with os.fdopen(descriptor, "w", encoding="ascii") as file:
             json.dump(payload, file)
-        os.replace(name, folder / _file_name(origin))
+        os.replace(name, home / _file_name(origin))
     except OSError:
         return None
     return entry
 
 
-def unregister(entry: Registration) -> None:
+def unregister(entry: Registration, *, folder: str | None = None) -> None:
     """Remove ``entry``, unless another process has taken its place."""
-    folder = _folder(create=False)
-    if folder is not None and lookup(entry.origin) == entry:
+    home = _folder(folder, create=False)
+    if home is not None and lookup(entry.origin, folder=folder) == entry:
         with contextlib.suppress(OSError):
-            (folder / _file_name(entry.origin)).unlink()
+            (home / _file_name(entry.origin)).unlink()
 
 
-def lookup(origin: str) -> Registration | None:
+def lookup(origin: str, *, folder: str | None = None) -> Registration | None:
     """The live entry for ``origin``, or None. It is a claim: see :meth:`Registration.accepts`."""
-    folder = _folder(create=False)
-    entry = None if folder is None else _read(folder / _file_name(origin))
+    home = _folder(folder, create=False)
+    entry = None if home is None else _read(home / _file_name(origin))
     return entry if entry is not None and entry.origin == origin and entry.is_alive() else None
 
 
-def entries() -> Iterator[Registration]:
+def entries(*, folder: str | None = None) -> Iterator[Registration]:
     """Every live entry of this user."""
-    folder = _folder(create=False)
-    for path in sorted(folder.glob("*" + _SUFFIX)) if folder is not None else ():
+    home = _folder(folder, create=False)
+    for path in sorted(home.glob("*" + _SUFFIX)) if home is not None else ():
         entry = _read(path)
         if entry is not None and entry.is_alive():
             yield entry
 
 
-def _folder(*, create: bool) -> Path | None:
-    """The runtime folder: mode 0700, this user's, and no link; anything else is not used."""
-    base = os.environ.get("XDG_RUNTIME_DIR")
-    folder = Path(base) / "framewire" if base else Path(tempfile.gettempdir()) / f"framewire-{os.geteuid()}"
+def _folder(chosen: str | None, *, create: bool) -> Path | None:
+    """The runtime folder: mode 0700, this user's, and no link; anything else is not used.
+
+    It follows from the user id alone, not from ``XDG_RUNTIME_DIR`` or ``TMPDIR``: MCP hosts start servers with a few variables
+    of the environment, so two servers of one user would look in different places.
+    """
+    session = Path(f"/run/user/{os.geteuid()}")
+    folder = Path(chosen) if chosen else session / "framewire" if session.is_dir() else Path(f"/tmp/framewire-{os.geteuid()}")
     try:
         if create:
             folder.mkdir(mode=0o700, exist_ok=True)
@@ -146,8 +153,8 @@ def _read(path: Path) -> Registration | None:
             return None
 
 
-def _remove_stale(folder: Path) -> None:
-    for path in folder.glob("*" + _SUFFIX):
+def _remove_stale(home: Path) -> None:
+    for path in home.glob("*" + _SUFFIX):
         entry = _read(path)
         if entry is not None and not entry.is_alive():
             path.unlink(missing_ok=True)

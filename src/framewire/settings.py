@@ -102,6 +102,7 @@ class Settings:
         allow_peers: Origins or base URLs that a consumer may fetch from (``FRAMEWIRE_ALLOW_PEERS``).
         trust_peers: Origins fetched without full validation (``FRAMEWIRE_TRUST_PEERS``).
         allowed_hosts: Further ``Host`` names that a data plane answers to (``FRAMEWIRE_ALLOWED_HOSTS``).
+        runtime_dir: Folder of this user's registry of data planes (``FRAMEWIRE_RUNTIME_DIR``).
         same_host: ``auto`` or ``off``: whether bodies may be mapped on one host (``FRAMEWIRE_SAME_HOST``).
         memory_budget_bytes: Bodies held in memory, at most (``FRAMEWIRE_MEMORY_BUDGET_BYTES``; a quarter of memory).
         disk_budget_bytes: Bodies spilled to disk, at most (``FRAMEWIRE_DISK_BUDGET_BYTES``; 10 GiB).
@@ -117,6 +118,7 @@ class Settings:
     allow_peers: tuple[str, ...] = ()
     trust_peers: tuple[str, ...] = ()
     allowed_hosts: tuple[str, ...] = ()
+    runtime_dir: str | None = None
     same_host: str = _AUTO
     memory_budget_bytes: int = 0
     disk_budget_bytes: int = 10 * _GIB
@@ -172,6 +174,7 @@ VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "allow_peers": ("FRAMEWIRE_ALLOW_PEERS", _origins),
     "trust_peers": ("FRAMEWIRE_TRUST_PEERS", _origins),
     "allowed_hosts": ("FRAMEWIRE_ALLOWED_HOSTS", _names),
+    "runtime_dir": ("FRAMEWIRE_RUNTIME_DIR", _text),
     "same_host": ("FRAMEWIRE_SAME_HOST", _same_host),
     "memory_budget_bytes": ("FRAMEWIRE_MEMORY_BUDGET_BYTES", _positive),
     "disk_budget_bytes": ("FRAMEWIRE_DISK_BUDGET_BYTES", _positive),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 import anyio
@@ -20,7 +21,8 @@ from framewire import wire
 from framewire.errors import S2SPError, SelectionError, TooLargeError, TransferFailedError, TransferTimeoutError
 from framewire.fetch._legacy import LegacyPlan
 from framewire.fetch._plan import AGAIN, FetchPlan, NotMappableError, WirePlan
-from framewire.fetch._policy import PeerPolicy
+from framewire.fetch._policy import PeerPolicy, refusal
+from framewire.fetch._proof import MAX_PROOF_BYTES, Proof, Proven
 from framewire.fetch._transport import DirectTransport
 from framewire.selection import RowSpec, parse_columns, parse_row_ids, resolve_rows
 from framewire.settings import Settings
@@ -103,6 +105,9 @@ def _limiter() -> anyio.CapacityLimiter:
     return limiter
 
 
+_PROVEN: Final = Proven()
+
+
 class _Job:
     """One fetch, checked and planned; it may take several exchanges."""
 
@@ -125,6 +130,14 @@ class _Job:
         self.target = (policy or PeerPolicy.from_settings(self.settings)).check(resource_url)
 
     def run(self, transport: httpx.BaseTransport) -> pa.Table:
+        if (proof := self._needed_proof()) is not None:
+            with _own_errors():
+                response = transport.handle_request(self._prepared(proof.request(), MAX_PROOF_BYTES))
+                try:
+                    body = response.read()
+                finally:
+                    response.close()
+            self._judge(proof, response.status_code, body)
         if self.target.is_legacy and self.rows is not None and self.rows.is_empty:
             return _nothing()
         try:
@@ -134,6 +147,14 @@ class _Job:
         return pa.concat_tables([self._exchange(self._plan(part), transport) for part in parts])
 
     async def run_async(self, transport: httpx.AsyncBaseTransport) -> pa.Table:
+        if (proof := self._needed_proof()) is not None:
+            with _own_errors():
+                response = await transport.handle_async_request(self._prepared(proof.request(), MAX_PROOF_BYTES))
+                try:
+                    body = await response.aread()
+                finally:
+                    await response.aclose()
+            self._judge(proof, response.status_code, body)
         if self.target.is_legacy and self.rows is not None and self.rows.is_empty:
             return _nothing()
         try:
@@ -141,6 +162,22 @@ class _Job:
         except TooLargeError as exc:
             parts = self._parts(exc)
         return pa.concat_tables([await self._exchange_async(self._plan(part), transport) for part in parts])
+
+    def _needed_proof(self) -> Proof | None:
+        """The challenge for a peer that only the registry allows; None where it was answered before."""
+        registration = self.target.registration
+        if registration is None:
+            return None
+        if _PROVEN.knows(registration):
+            self.target = replace(self.target, trusted=True)
+            return None
+        return Proof(registration)
+
+    def _judge(self, proof: Proof, status: int, body: bytes) -> None:
+        if not proof.holds(status, body):
+            raise refusal()
+        _PROVEN.add(proof.registration)
+        self.target = replace(self.target, trusted=True)
 
     def _whole(self, transport: httpx.BaseTransport) -> pa.Table:
         if (
@@ -175,20 +212,24 @@ class _Job:
             raise exc
         return rows.split(fit)
 
-    def _prepared(self, plan: FetchPlan) -> httpx.Request:
-        request = plan.request()
+    def _prepared(
+        self, request: httpx.Request, max_bytes: int, check_head: Callable[[int, httpx.Headers], None] | None = None
+    ) -> httpx.Request:
         request.extensions = {
             **request.extensions,
             "framewire.address": self.target.address,
             "framewire.deadline": self.deadline,
-            "framewire.max_bytes": self.settings.max_body_bytes,
-            "framewire.check_head": plan.check_head,
+            "framewire.max_bytes": max_bytes,
+            "framewire.check_head": check_head,
         }
         return request
 
+    def _request(self, plan: FetchPlan) -> httpx.Request:
+        return self._prepared(plan.request(), self.settings.max_body_bytes, plan.check_head)
+
     def _exchange(self, plan: FetchPlan, transport: httpx.BaseTransport) -> pa.Table:
         with _own_errors():
-            response = transport.handle_request(self._prepared(plan))
+            response = transport.handle_request(self._request(plan))
             buffer = response.extensions.get("framewire.buffer")
             if buffer is None:
                 plan.check_head(response.status_code, response.headers)
@@ -202,7 +243,7 @@ class _Job:
 
     async def _exchange_async(self, plan: FetchPlan, transport: httpx.AsyncBaseTransport) -> pa.Table:
         with _own_errors():
-            response = await transport.handle_async_request(self._prepared(plan))
+            response = await transport.handle_async_request(self._request(plan))
             plan.check_head(response.status_code, response.headers)
             chunks: list[bytes] = []
             size = 0

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from framewire import wire
 from framewire.errors import SettingError, TransferDeniedError
 from framewire.fetch._address import Address, Kind, kind_of, parse_address
-from framewire.fetch._url import Base, Host, ResourceURL, parse_base, parse_resource_url
+from framewire.fetch._url import Base, ResourceURL, parse_base, parse_resource_url
 from framewire.handle import is_framewire_token
+from framewire.registry import Registration, lookup
 from framewire.settings import Settings
 
 Resolver: TypeAlias = Callable[..., Iterable[tuple[Any, ...]]]
@@ -43,7 +45,9 @@ class Target:
         token: The last path segment. Absent from ``repr``.
         is_legacy: Whether the token does not promise wire version 1.
         origin: ``scheme://host[:port]``; fit for logs and errors.
-        trusted: Whether the body may skip full validation.
+        trusted: Whether the body may skip full validation and may be mapped.
+        registration: What the registry says of this origin, when nothing but the registry allows it: it must prove itself before
+            it is sent the token, and is then trusted.
         url: ``origin`` and ``path`` together, in the one spelling that was checked. Absent from ``repr``.
     """
 
@@ -57,6 +61,7 @@ class Target:
     origin: str
     trusted: bool
     url: str = field(repr=False)
+    registration: Registration | None = None
 
 
 class PeerPolicy:
@@ -70,7 +75,7 @@ class PeerPolicy:
         allow: Peers that may be fetched: exact origins, or base URLs such as ``https://h/data`` (then only under that
             path). ``http://127.0.0.1:*`` is any port of that loopback host.
         trust: Peers whose bodies may skip full validation; they need not be in ``allow`` as well.
-        allow_loopback: Whether 127.0.0.0/8, ::1 and ``localhost`` are allowed on every port without configuration.
+        registered: Finds this user's own data planes by origin; they need no configuration. None looks for none.
         resolver: Replaces ``socket.getaddrinfo``; called once per check, for configured names and ``localhost`` only.
 
     Raises:
@@ -82,24 +87,23 @@ class PeerPolicy:
         allow: Iterable[str] = (),
         trust: Iterable[str] = (),
         *,
-        allow_loopback: bool = True,
+        registered: Callable[[str], Registration | None] | None = lookup,
         resolver: Resolver = socket.getaddrinfo,
     ) -> None:
         self._allow = _bases("allow", allow)
         self._trust = _bases("trust", trust)
-        self._allow_loopback = allow_loopback
+        self._registered = registered
         self._resolver = resolver
 
     @classmethod
     def from_settings(cls, settings: Settings) -> PeerPolicy:
-        """The policy of ``settings.allow_peers`` and ``settings.trust_peers``."""
-        return cls(settings.allow_peers, settings.trust_peers)
+        """The policy of ``settings.allow_peers``, ``settings.trust_peers`` and this user's registry."""
+        return cls(
+            settings.allow_peers, settings.trust_peers, registered=partial(lookup, folder=settings.runtime_dir)
+        )
 
     def __repr__(self) -> str:
-        return (
-            f"PeerPolicy(allow={len(self._allow)} peers, trust={len(self._trust)} peers, "
-            f"allow_loopback={self._allow_loopback})"
-        )
+        return f"PeerPolicy(allow={len(self._allow)} peers, trust={len(self._trust)} peers)"
 
     def check(self, resource_url: str, *, path_prefixes: Iterable[str] = ()) -> Target:
         """Judge ``resource_url``, resolve its host once, and say what to connect to.
@@ -115,25 +119,32 @@ class PeerPolicy:
         url = parse_resource_url(resource_url)
         if url is not None:
             verdict = self._verdict(url, frozenset(_prefix(p) for p in path_prefixes))
-            address = self._pin(url) if verdict is not Verdict.REFUSE else None
-            if address is not None:
-                return _target(url, address, trusted=verdict is Verdict.TRUST)
+            if verdict is Verdict.REFUSE:
+                target = self._own(url)
+            else:
+                address = self._pin(url)
+                target = None if address is None else _target(url, address, trusted=verdict is Verdict.TRUST)
+            if target is not None:
+                return target
         # Outside of every ``except``: the refusal carries no context that could hold a host or a URL.
-        raise TransferDeniedError(
-            "This resource_url is not one that this consumer may fetch from; no connection was made.",
-            hint="Pass the resource_url exactly as the resource tool returned it. If it is exact, whoever runs this "
-            "consumer must list its resource server: set FRAMEWIRE_ALLOW_PEERS to that server's origin (for example "
-            "https://data.example.org, or https://example.org/data under a path), or FRAMEWIRE_TRUST_PEERS for a "
-            "server of their own, and restart.",
-        )
+        raise refusal()
+
+    def _own(self, url: ResourceURL) -> Target | None:
+        """A data plane of this user on this host, by its registry entry; only literals and ``localhost`` are looked up."""
+        if self._registered is None or url.prefix or not (url.host.address is not None or url.host.name == "localhost"):
+            return None
+        address = self._pin(url)
+        if address is None:
+            return None
+        literal = f"[{address}]" if address.version == 6 else str(address)
+        registration = self._registered(f"{url.scheme}://{literal}:{url.port}")
+        return None if registration is None else replace(_target(url, address, trusted=False), registration=registration)
 
     def _verdict(self, url: ResourceURL, prefixes: frozenset[str]) -> Verdict:
         """The one place that decides who may be called, by origin and base path; addresses are judged afterwards."""
         if any(base.covers(url, prefixes=prefixes) for base in self._trust):
             return Verdict.TRUST
         if any(base.covers(url, prefixes=prefixes) for base in self._allow):
-            return Verdict.ALLOW
-        if self._allow_loopback and _is_loopback(url.host) and url.prefix in prefixes | {""}:
             return Verdict.ALLOW
         return Verdict.REFUSE
 
@@ -167,6 +178,18 @@ class PeerPolicy:
         return found
 
 
+def refusal() -> TransferDeniedError:
+    """The one error for every refusal."""
+    return TransferDeniedError(
+        "This resource_url is not one that this consumer may fetch from; no connection was made.",
+        hint="Pass the resource_url exactly as the resource tool returned it, or call that tool again if its server has "
+        "restarted since. If it is exact, whoever runs this "
+        "consumer must list its resource server: set FRAMEWIRE_ALLOW_PEERS to that server's origin (for example "
+        "https://data.example.org, or https://example.org/data under a path), or FRAMEWIRE_TRUST_PEERS for a "
+        "server of their own, and restart. Servers that the same user runs on the same host need neither.",
+    )
+
+
 def _bases(name: str, entries: Iterable[str]) -> tuple[Base, ...]:
     if isinstance(entries, str):
         raise SettingError(f"PeerPolicy({name}=...) is text.", hint="It takes a list of origins.")
@@ -187,10 +210,6 @@ def _bases(name: str, entries: Iterable[str]) -> tuple[Base, ...]:
 
 def _prefix(text: str) -> str:
     return text.rstrip("/")
-
-
-def _is_loopback(host: Host) -> bool:
-    return host.name == "localhost" if host.address is None else kind_of(host.address) is Kind.LOOPBACK
 
 
 def _is_own_name(name: str) -> bool:
