@@ -7,6 +7,7 @@ import importlib
 import os
 import platform
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from bench import memory
@@ -15,6 +16,7 @@ from bench.contenders import CONTENDERS
 from bench.goals import report
 from bench.plot import draw
 from bench.session import Session
+from bench.suites.bulk import CASES
 
 HERE = Path(__file__).parent
 SUITES = ("bulk", "projection", "sparse", "small", "publish", "toolcall", "memory", "concurrent", "shaped")
@@ -23,7 +25,8 @@ SUITES = ("bulk", "projection", "sparse", "small", "publish", "toolcall", "memor
 def main() -> int:
     """Run what the command line asks for. Returns 1 where a suite failed; a missed goal is a result, not a failure."""
     options = _parse()
-    session = Session(QUICK if options.quick else FULL, options.contenders)
+    plan = QUICK if options.quick else FULL
+    session = Session(replace(plan, bulk=options.bulk or plan.bulk), options.contenders)
     folder = options.out or HERE / ("out" if options.quick else "results")
     folder.mkdir(parents=True, exist_ok=True)
     wanted = int(memory.total_bytes() * session.plan.warm_fraction)
@@ -68,6 +71,7 @@ def _parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--suite", default=",".join(SUITES), help="comma-separated: %(default)s")
     parser.add_argument("--contenders", help=f"comma-separated: {','.join(CONTENDERS)}")
+    parser.add_argument("--bulk", help=f"tables of the bulk suite, comma-separated: {','.join(CASES)}")
     parser.add_argument(
         "--quick", action="store_true", help="small tables, to see that everything runs (about a minute)"
     )
@@ -75,6 +79,7 @@ def _parse() -> argparse.Namespace:
     options = parser.parse_args()
     options.suite = _names(parser, options.suite, SUITES)
     options.contenders = _names(parser, options.contenders, tuple(CONTENDERS)) if options.contenders else None
+    options.bulk = tuple(_names(parser, options.bulk, tuple(CASES))) if options.bulk else None
     return options
 
 

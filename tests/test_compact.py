@@ -336,7 +336,7 @@ def test_empty_and_odd_columns() -> None:
     assert compact(bare).num_rows == 3
     zero_width = pa.table({"f": pa.array([b"", None], pa.binary(0)), "l": pa.array([[], None], pa.list_(pa.int8(), 0))})
     assert compact(zero_width).to_pydict() == zero_width.to_pydict()
-    no_offsets = pa.Array.from_buffers(pa.string(), 0, [None, pa.py_buffer(b""), None])
+    no_offsets = pa.Array.from_buffers(pa.string(), 0, [None, pa.py_buffer(b""), pa.py_buffer(b"")])
     assert compact(pa.table({"s": no_offsets}))["s"].to_pylist() == []
 
 

@@ -24,7 +24,8 @@ def test_without_hypothesis_the_error_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     assert testing.kinds_of(pa.int8()) == {"int8"}
     asks: list[Callable[[], object]] = [testing.arrow_types, testing.schemas, testing.tables]
-    for ask in [*asks, lambda: testing.arrays(pa.int8(), 1)]:
+    asks.append(lambda: testing.arrays(pa.int8(), 1))
+    for ask in asks:
         with pytest.raises(ImportError, match="pip install hypothesis"):
             ask()
 

@@ -35,6 +35,7 @@ class Client:
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
         if origin not in self._policies:
+            # Listed by hand, so that the registry of this user's data planes trusts nobody beside.
             self._policies[origin] = PeerPolicy(trust=[origin] if self._trusted else [], allow=[origin])
         return self._policies[origin]
 

@@ -1,7 +1,7 @@
 """Arrow IPC streams: gather lists, one-buffer bodies, checksums, and decoding of what arrived.
 
-Writing goes through a sink that collects the writer's own buffers, so the columns of a table are not copied to be sent. A
-body that is kept is copied once, into one buffer that nobody else can change.
+Writing goes through a sink that collects the writer's own buffers, so the columns of a table are not copied to be sent.
+A body that is kept is copied once, into one buffer that nobody else can change.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def decode(
         buffer: The whole body; the table's columns are views into it, unless they were compressed.
         rows: Rows that were announced, or None when nothing was.
         max_rows: Most rows accepted.
-        max_bytes: Most bytes accepted: as they came, once decompressed, and once views and dictionaries are written out.
+        max_bytes: Most bytes accepted: as they came, decompressed, and with views and dictionaries written out.
         validate: Whether every value is checked (``validate(full=True)``); off only for trusted peers.
         allow_compression: Whether buffers may be compressed; on only for trusted peers.
 
@@ -156,7 +156,7 @@ def decode(
     except TooLargeError:
         raise
     except Exception as exc:
-        # Whatever the decoder raises on hostile bytes (seen: UnicodeDecodeError, OverflowError) is one kind of failure here.
+        # Whatever the decoder raises on hostile bytes (seen: UnicodeDecodeError, OverflowError) is one kind of failure.
         raise BadBodyError(f"The body is not a valid Arrow stream ({type(exc).__name__}).", hint=_AGAIN) from None
     if table.num_rows != shape.rows:
         raise BadBodyError(f"The body holds {table.num_rows} rows where {shape.rows} were declared.", hint=_AGAIN)

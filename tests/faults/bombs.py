@@ -19,6 +19,8 @@ _ROWS: Final = 7777
 """A number that stands nowhere else in a stream, to be replaced by a forged one."""
 _HUGE: Final = 1 << 40
 _MIB: Final = 1 << 20
+_TEXT: Final = pa.string()
+_TEXT_VIEW: Final = pa.string_view()
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,14 @@ def _of_struct(children: int) -> pa.Array:
     return pa.array([{}] * _ROWS, pa.struct(fields))
 
 
-def _big_text(rows: int, kind: pa.DataType = pa.string_view()) -> pa.Array:
+def _big_text(rows: int, kind: pa.DataType = _TEXT_VIEW) -> pa.Array:
     """Views of one megabyte of text, ``rows`` times the same."""
     text = pa.array(["x" * _MIB], kind)
     views = np.frombuffer(text.buffers()[1], np.uint8)[:16]
     return pa.Array.from_buffers(kind, rows, [None, pa.py_buffer(np.tile(views, rows)), *text.buffers()[2:]])
 
 
-def _big_dictionary(rows: int, kind: pa.DataType = pa.string()) -> pa.Array:
+def _big_dictionary(rows: int, kind: pa.DataType = _TEXT) -> pa.Array:
     indices = pa.array(np.zeros(rows, np.int8))
     return pa.DictionaryArray.from_arrays(indices, pa.array(["x" * _MIB]).cast(kind))
 
@@ -99,10 +101,10 @@ def _shared_bytes() -> bytes:
         metadata[place - 8 : place] = bytes(8)  # where its data are
         metadata[place - 24 : place - 16] = bytes(8)  # and its bitmap, of no bytes
     # What the body was is cut to the one column that is left.
-    shorter = part.body + 8 * _ROWS
     length = struct.pack("<q", part.end - part.body)
     assert metadata.count(length) == 1
-    return empty[: part.start] + bytes(metadata.replace(length, struct.pack("<q", 8 * _ROWS))) + empty[part.body : shorter] + END
+    shorter = metadata.replace(length, size)
+    return empty[: part.start] + bytes(shorter) + empty[part.body : part.body + 8 * _ROWS] + END
 
 
 def _endless_schema() -> bytes:
@@ -226,7 +228,9 @@ def _expanding() -> Iterator[Bomb]:
     yield Bomb("dictionary, forged length", lambda: patch(_words(), _ROWS, _HUGE, message=1))
     yield Bomb("dictionary deltas", _deltas)
     yield Bomb("run ends", lambda: stream(_one(_run_ends((1 << 31) - 2))))
-    yield Bomb("run ends in a struct", lambda: stream(_one(pa.StructArray.from_arrays([_run_ends((1 << 31) - 2)], ["r"]))))
+    yield Bomb(
+        "run ends in a struct", lambda: stream(_one(pa.StructArray.from_arrays([_run_ends((1 << 31) - 2)], ["r"])))
+    )
     yield Bomb("list views", lambda: stream(_one(_list_views())))
     yield Bomb("union", lambda: stream(_one(pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]))))
 

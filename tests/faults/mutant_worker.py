@@ -1,7 +1,7 @@
 """Mutates streams and hands them to framewire; prints one JSON object about what became of them.
 
-Run as ``python -m tests.faults.mutant_worker FIRST COUNT JOURNAL``: mutants are numbered, and the number under way is in JOURNAL, so
-that the death of this process names its mutant. A mutant is the same in every run.
+Run as ``python -m tests.faults.mutant_worker FIRST COUNT JOURNAL``: mutants are numbered, and the number under way is in
+JOURNAL, so that the death of this process names its mutant. A mutant is the same in every run.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import httpx
-import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from framewire import _ipc, wire
@@ -28,7 +26,6 @@ from framewire.fetch._plan import WirePlan
 from framewire.frame import Form, to_form
 from framewire.settings import Settings
 from tests.faults.seeds import SEEDS, Seed
-from tests.faults.streams import parts
 
 HANG_SECONDS: Final = 20
 _MEMORY: Final = 8 << 30
@@ -179,6 +176,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # What stands on the way of a check that is meant to find crashes: numpy's and Polars' own thread pools.
-    _ = (np, pl, parts)
     main()

@@ -44,7 +44,9 @@ def _every(*values: Any) -> list[Any]:
 
 def _texts(kind: pa.DataType) -> pa.Table:
     texts = _every("", "short", "a text that is longer than a view", "ünïcödé")
-    return pa.table({"x": pa.array(texts, pa.string()).cast(kind), "y": pa.array(["same"] * ROWS, pa.string()).cast(kind)})
+    return pa.table(
+        {"x": pa.array(texts, pa.string()).cast(kind), "y": pa.array(["same"] * ROWS, pa.string()).cast(kind)}
+    )
 
 
 def _numbers(*kinds: pa.DataType) -> pa.Table:
@@ -69,7 +71,9 @@ def _words() -> pa.Table:
     return pa.table(
         {
             "string": words.dictionary_encode(),
-            "view": pa.DictionaryArray.from_arrays(pa.array([0, 1] * (ROWS // 2), pa.int8()), words[:2].cast(pa.string_view())),
+            "view": pa.DictionaryArray.from_arrays(
+                pa.array([0, 1] * (ROWS // 2), pa.int8()), words[:2].cast(pa.string_view())
+            ),
             "number": pa.array(_every(1.5, 2.5)).dictionary_encode(),
         }
     )
@@ -77,7 +81,9 @@ def _words() -> pa.Table:
 
 def _enums() -> pa.Table:
     words = _every("a", "b")
-    frame = pl.DataFrame({"c": pl.Series(words, dtype=pl.Categorical), "e": pl.Series(words, dtype=pl.Enum(["a", "b"]))})
+    frame = pl.DataFrame(
+        {"c": pl.Series(words, dtype=pl.Categorical), "e": pl.Series(words, dtype=pl.Enum(["a", "b"]))}
+    )
     return frame.to_arrow(compat_level=pl.CompatLevel.newest())
 
 

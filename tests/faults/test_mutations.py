@@ -52,7 +52,9 @@ def test_no_mutant_kills_hangs_or_raises_anything_but_our_errors(
         outcomes.update(result["outcomes"])
         foreign += result["foreign"]
     with capsys.disabled():
-        print(f"\nmutants: {tried} tried, {len(deaths)} deaths, {len(foreign)} foreign errors, {wrong} wrong; {dict(outcomes)}")
+        print(
+            f"\nmutants: {tried} tried, {len(deaths)} deaths, {len(foreign)} foreign errors, {wrong} wrong; {dict(outcomes)}"
+        )
     assert deaths == []
     assert foreign == []
     assert wrong == 0

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,9 @@ ROWS = 400 if LONG else 40
 
 
 def _numbers() -> pa.Table:
-    return pa.table({"a": np.arange(ROWS), "b": np.arange(ROWS) / 7, "c": pa.array([None, 1] * (ROWS // 2), pa.int16())})
+    return pa.table(
+        {"a": np.arange(ROWS), "b": np.arange(ROWS) / 7, "c": pa.array([None, 1] * (ROWS // 2), pa.int16())}
+    )
 
 
 def _texts() -> pa.Table:
@@ -35,13 +38,13 @@ def _nested() -> pa.Table:
     return pa.Table.from_pylist(rows)
 
 
-STREAMS = {
+STREAMS: dict[str, Callable[[], bytes]] = {
     "numbers": lambda: stream(_numbers(), ROWS // 4),
     "texts": lambda: stream(_texts(), ROWS // 4),
     "words": lambda: stream(_words(), ROWS // 4),
     "nested": lambda: stream(_nested(), ROWS // 4),
     "zstd": lambda: stream(_texts(), ROWS // 4, compression="zstd"),
-    "polars": lambda: bytes(pl.DataFrame({"a": range(ROWS), "b": ["x"] * ROWS}).write_ipc_stream(None).getvalue()),
+    "polars": lambda: pl.DataFrame({"a": range(ROWS), "b": ["x"] * ROWS}).write_ipc_stream(None).getvalue(),
 }
 
 

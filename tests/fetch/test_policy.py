@@ -18,6 +18,7 @@ from framewire.fetch._policy import PeerPolicy, Target
 from framewire.fetch._transport import DirectTransport
 from framewire.fetch._url import parse_base, parse_resource_url
 from framewire.handle import new_token
+from framewire.registry import Registration
 from framewire.settings import Settings
 
 TOKEN = "fw1" + "a2" * 16
@@ -39,6 +40,7 @@ def refusal(policy: PeerPolicy, url: Any) -> str:
 
 
 THE_TEXT = refusal(PeerPolicy(), "")
+ANY_PORT = ["http://127.0.0.1:*"]
 
 
 def answers(*addresses: str) -> Callable[..., list[tuple[Any, ...]]]:
@@ -226,7 +228,8 @@ def test_hostile_urls_are_refused_alike_and_nobody_is_called() -> None:
                 assert str(caught.value) == THE_TEXT, url
                 assert TOKEN not in repr(caught.value)
         assert counter.connections == 0
-        call(default, transport, f"http://127.0.0.1:{counter.port}/s2sp/data/{TOKEN}")  # the listener does count
+        allowing = PeerPolicy(ANY_PORT)
+        call(allowing, transport, f"http://127.0.0.1:{counter.port}/s2sp/data/{TOKEN}")  # the listener does count
         assert counter.connections == 1
     transport.close()
 
@@ -398,13 +401,18 @@ def test_the_grammar_alone_refuses_a_prefix_with_two_readings(prefix: str) -> No
         ("LOCALHOST", "127.0.0.1"),
     ],
 )
-def test_loopback_is_allowed_until_it_is_switched_off(host: str, address: str) -> None:
+def test_loopback_is_called_only_where_a_data_plane_of_this_user_is_registered(host: str, address: str) -> None:
     # ::1 is first in the answers of many hosts, while servers listen on 127.0.0.1.
     resolver = answers("::1", "127.0.0.1")
-    target = PeerPolicy(resolver=resolver).check(f"http://{host}:8080/s2sp/data/{TOKEN}")
-    assert (target.address, target.trusted, target.port) == (address, False, 8080)
-    off = PeerPolicy(allow_loopback=False, resolver=resolver)
-    assert refusal(off, f"http://{host}:8080/s2sp/data/{TOKEN}") == THE_TEXT
+    literal = f"[{address}]" if ":" in address else address
+    entry = Registration(f"http://{literal}:8080", 1, 1, "00")
+    own = PeerPolicy(registered=lambda origin: entry if origin == entry.origin else None, resolver=resolver)
+    target = own.check(f"http://{host}:8080/s2sp/data/{TOKEN}")
+    assert (target.address, target.trusted, target.port, target.registration) == (address, False, 8080, entry)
+    assert refusal(own, f"http://{host}:8081/s2sp/data/{TOKEN}") == THE_TEXT
+    assert refusal(own, f"http://{host}:8080/prefix/s2sp/data/{TOKEN}") == THE_TEXT
+    for alone in (PeerPolicy(resolver=resolver), PeerPolicy(registered=None, resolver=resolver)):
+        assert refusal(alone, f"http://{host}:8080/s2sp/data/{TOKEN}") == THE_TEXT
 
 
 @pytest.mark.parametrize("found", [("10.0.0.1",), ("8.8.8.8",), ("127.0.0.1", "8.8.8.8"), ("0.0.0.0",), ()])
@@ -421,7 +429,7 @@ def test_a_host_may_call_itself_by_its_own_name(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_target_of_a_good_url() -> None:
-    target = PeerPolicy().check(GOOD)
+    target = PeerPolicy(ANY_PORT).check(GOOD)
     assert target == Target(
         scheme="http",
         host="127.0.0.1",
@@ -440,7 +448,6 @@ def test_the_target_of_a_good_url() -> None:
 @pytest.mark.parametrize(
     ("token", "is_legacy"),
     [
-        (new_token(), False),
         (TOKEN, False),
         (TOKEN + "a", True),
         (TOKEN[:-1], True),
@@ -450,7 +457,8 @@ def test_the_target_of_a_good_url() -> None:
     ],
 )
 def test_a_token_without_the_promise_is_a_legacy_peer(token: str, is_legacy: bool) -> None:
-    assert PeerPolicy().check(f"http://127.0.0.1:1/s2sp/data/{token}").is_legacy is is_legacy
+    assert PeerPolicy(ANY_PORT).check(f"http://127.0.0.1:1/s2sp/data/{token}").is_legacy is is_legacy
+    assert not PeerPolicy(ANY_PORT).check(f"http://127.0.0.1:1/s2sp/data/{new_token()}").is_legacy
 
 
 def test_allow_and_trust_are_exact_and_trust_wins() -> None:
@@ -476,14 +484,14 @@ def test_allow_and_trust_are_exact_and_trust_wins() -> None:
 
 
 def test_a_wildcard_is_for_one_loopback_host() -> None:
-    policy = PeerPolicy(["http://127.0.0.1:*"], allow_loopback=False)
+    policy = PeerPolicy(ANY_PORT)
     assert policy.check("http://127.0.0.1:54321/s2sp/data/t").port == 54321
     for url in ("https://127.0.0.1:54321/s2sp/data/t", "http://127.0.0.2:1/s2sp/data/t", "http://[::1]:1/s2sp/data/t"):
         assert refusal(policy, url) == THE_TEXT
 
 
 def test_further_prefixes_of_one_check() -> None:
-    policy = PeerPolicy()
+    policy = PeerPolicy(ANY_PORT)
     url = "http://127.0.0.1:1/data/s2sp/data/t"
     assert refusal(policy, url) == THE_TEXT
     assert policy.check(url, path_prefixes=("/data/",)).path == "/data/s2sp/data/t"

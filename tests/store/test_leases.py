@@ -28,7 +28,7 @@ def _fetched(uses: Uses, now: float) -> str:
     return lease
 
 
-# --- the tables, row by row ----------------------------------------------------------------------------------------------
+# --- the tables, row by row -------------------------------------------------------------------------------------------
 
 
 def test_a_use_counts_when_it_is_acknowledged_and_once() -> None:
@@ -204,7 +204,7 @@ def test_uses_are_counted_from_one(max_uses: int) -> None:
         Uses(max_uses)
 
 
-# --- against a naive model -------------------------------------------------------------------------------------------------
+# --- against a naive model --------------------------------------------------------------------------------------------
 
 
 class _Model:
@@ -389,5 +389,7 @@ class LeaseMachine(RuleBasedStateMachine):
         assert self.uses.next_lapse(now) == (min(ends) if ends else None)
 
 
+EXAMPLES = 10_000 if LONG else max(settings().max_examples, 300)
+
 TestLeases = LeaseMachine.TestCase
-TestLeases.settings = settings(max_examples=max(settings.default.max_examples, 10_000 if LONG else 300), stateful_step_count=40)
+TestLeases.settings = settings(max_examples=EXAMPLES, stateful_step_count=40)

@@ -91,6 +91,8 @@ def test_polars_types_come_back_as_they_were() -> None:
     )
     table = to_table(frame)
     assert table.schema.field("view").type == pa.string_view()
+    assert set(table.schema.field("enum").metadata) == {b"_PL_ENUM_VALUES2"}
+    assert set(table.schema.field("categorical").metadata) == {b"_PL_CATEGORICAL2"}
     assert through_ipc(table).equals(frame)
     assert through_ipc(table).schema == frame.schema
 

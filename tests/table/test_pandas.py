@@ -65,6 +65,12 @@ def test_names_that_cannot_be_columns(frame: Any) -> None:
     assert caught.value.hint
 
 
+def test_an_index_that_clashes_is_told_how_to_go() -> None:
+    with pytest.raises(ColumnNameError, match="The index would become column 'px'") as caught:
+        to_table(pd.DataFrame({"px": [1]}, index=pd.Index(["A"], name="px")))
+    assert "reset_index" in caught.value.hint
+
+
 TYPES: list[tuple[str, Any, pa.DataType, list[Any]]] = [
     ("int8", np.array([1, -1], "i1"), pa.int8(), [1, -1]),
     ("big endian", np.array([1, 258], ">i4"), pa.int32(), [1, 258]),

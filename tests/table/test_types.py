@@ -144,12 +144,14 @@ def test_every_type_crosses_in_every_nesting(name: str) -> None:
         hides_uuid = "uuid" in name or name == "bool8"
         for part in (array, array[1:], array[1:2], array[:0]):
             expected = _values(part)
-            table = to_table(pa.table({"x": pa.chunked_array([part, part])}))
-            table.validate(full=True)
-            shown = _values(table["x"])
-            assert _through_polars(table) == shown, nesting
-            if not hides_uuid:
-                assert shown == expected * 2, nesting
+            # One chunk is the slice itself; two small ones are merged into an array without offset.
+            for chunks in ([part], [part, part]):
+                table = to_table(pa.table({"x": pa.chunked_array(chunks)}))
+                table.validate(full=True)
+                shown = _values(table["x"])
+                assert _through_polars(table) == shown, nesting
+                if not hides_uuid:
+                    assert shown == expected * len(chunks), nesting
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -239,7 +241,17 @@ def test_seconds_that_polars_would_overflow_are_refused_by_row(array: pa.Array, 
 def test_what_a_null_hides_is_not_refused() -> None:
     hidden = pa.array([[2**62, 1], [1, 1]], pa.list_(pa.int64(), 2)).values.view(pa.timestamp("s"))
     lists = pa.FixedSizeListArray.from_arrays(hidden, 2, mask=pa.array([True, False]))
-    assert to_table(pa.table({"x": lists}))["x"].to_pylist()[0] is None
+    structs = pa.StructArray.from_arrays([hidden[:2]], ["a"], mask=pa.array([True, False]))
+    for array in (lists, structs):
+        assert to_table(pa.table({"x": array}))["x"].to_pylist()[0] is None
+
+
+def test_what_a_slice_leaves_out_is_not_refused() -> None:
+    far = pa.array([[2**62], [1], [2**62]], pa.list_(pa.timestamp("s"), 1))
+    for lists in (far, far.cast(pa.list_(pa.timestamp("s")))):
+        assert to_table(pa.table({"x": lists[1:2]})).num_rows == 1
+        with pytest.raises(UnsupportedValueError, match="row 1:"):
+            to_table(pa.table({"x": lists[1:]}))
 
 
 def test_schema_metadata_is_dropped() -> None:

@@ -162,7 +162,7 @@ def _split(dense: pa.Buffer, size: Longs, first_number: int) -> tuple[NDArray[An
     row = 0
     while row < len(size):
         origin = int(starts[row])
-        stop = int(np.searchsorted(ends, origin + _MAX_BUFFER_BYTES, side="right"))
+        stop = max(row + 1, int(np.searchsorted(ends, origin + _MAX_BUFFER_BYTES, side="right")))
         number[row:stop] = first_number + len(buffers)
         offset[row:stop] -= origin
         buffers.append(dense.slice(origin, int(ends[stop - 1]) - origin))

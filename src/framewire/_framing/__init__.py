@@ -1,10 +1,10 @@
 """A look at the framing of an Arrow IPC stream before anything decodes it.
 
-``scan`` reads what the stream declares about itself (messages, schema, rows, buffers) and refuses what contradicts itself, has a
-type that framewire does not carry, or would take more rows or bytes than allowed: 224 bytes can declare 2^40 rows, 33 KB of
-zstd fill a gigabyte, and a stream that was cut on a message's boundary is a valid, shorter one to Arrow's own reader. It
-reads metadata only, so its cost goes with the number of batches and columns and not with the bytes (``docs/explanation/security.md``
-has the measurements).
+``scan`` reads what the stream declares about itself (messages, schema, rows, buffers) and refuses what contradicts
+itself, has a type that framewire does not carry, or would take more rows or bytes than allowed: 224 bytes can declare
+2^40 rows, 33 KB of zstd fill a gigabyte, and a stream that was cut on a message's boundary is a valid, shorter one to
+Arrow's own reader. It reads metadata only, so its cost goes with the number of batches and columns, not with the bytes
+(``docs/explanation/security.md`` has the measurements).
 
 What the values themselves come to is known once they are decoded: ``check_expanded``. Whether they are valid is
 ``pa.Table.validate(full=True)``'s to say.
@@ -24,7 +24,7 @@ from framewire import wire
 from framewire._framing._batches import Batches, Limits
 from framewire._framing._expanded import check_expanded
 from framewire._framing._flatbuffer import PastTheEnd, Table, malformed, refused
-from framewire._framing._layout import Schema, read_schema
+from framewire._framing._schema import Schema, read_schema
 from framewire.errors import BadBodyError, TooLargeError
 
 __all__ = ["MAX_EMPTY", "MAX_MESSAGES", "StreamShape", "check_expanded", "scan"]

@@ -1,7 +1,7 @@
 """The batches of one schema, gathered while the stream is walked and checked all at once.
 
-What a batch declares is two lists of numbers, so a stream of any number of batches is checked in a few dozen numpy calls.
-Products are compared as floats: they cannot overflow, and are exact as far as any buffer's length goes.
+What a batch declares is two lists of numbers, so a stream of any number of batches is checked in a few dozen numpy
+calls. Products are compared as floats: they cannot overflow, and are exact as far as any buffer's length goes.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class Batches:
     def _column(self, wrong: _Bools) -> str:
         return f"column {self.layout.names[int(np.argmax(wrong.any(axis=0)))]!r}"
 
-    def _joined(self, sizes: npt.NDArray[np.float64], limits: Limits) -> int:
+    def _joined(self, sizes: npt.NDArray[Any], limits: Limits) -> int:
         """Bytes of dictionaries that deltas are joined to: each makes a new one of all that came before."""
         if not any(self.deltas):
             return 0

@@ -1,8 +1,8 @@
 """What decoded values come to when they are written out.
 
-A view is 16 bytes that may stand for the same gigabyte as its neighbour's; a dictionary's index may name the longest value in
-every row. Arrow carries both as they are, but whatever turns them into plain text or Python objects pays in full (seen:
-440 bytes that became 2 GB).
+A view is 16 bytes that may stand for the same gigabyte as its neighbour's; a dictionary's index may name the longest
+value in every row. Arrow carries both as they are, but whatever turns them into plain text or Python objects pays in
+full (seen: 440 bytes that became 2 GB).
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ def check_expanded(table: pa.Table, max_bytes: int, *, stored_bytes: int) -> int
     """Bound the bytes of a table whose views and dictionaries are written out in every row.
 
     Args:
-        table: Decoded by ``pa.ipc`` from a stream that ``scan`` accepted; its values need not be valid. It is best asked
-            before ``validate(full=True)``, which reads every byte that every view shows.
+        table: Decoded by ``pa.ipc`` from a stream that ``scan`` accepted; its values need not be valid. It is best
+            asked before ``validate(full=True)``, which reads every byte that every view shows.
         max_bytes: Most bytes.
         stored_bytes: Bytes of the table as it is: ``StreamShape.expanded_bytes`` (cheaper than ``table.nbytes``).
 
@@ -64,7 +64,8 @@ def _growth(array: pa.Array, exact: bool) -> int:
     """How many more bytes an array comes to than it has."""
     kind = array.type
     if _is_view(kind):
-        return max(_shown(_view_sizes(array), array, exact) - sum(data.size for data in array.buffers()[2:]), 0)
+        held = sum(int(data.size) for data in array.buffers()[2:])
+        return max(_shown(_view_sizes(array), array, exact) - held, 0)
     if _types.is_dictionary(kind):
         sizes = _value_sizes(array.dictionary)
         shown = len(array) * int(sizes.max(initial=0))
@@ -119,5 +120,6 @@ def _value_sizes(values: pa.Array) -> _Ints:
             return np.zeros(len(values), np.int64)
         dtype = np.dtype(np.int64 if wide else np.int32)
         ends = np.frombuffer(offsets, dtype, len(values) + 1, values.offset * dtype.itemsize)
-        return np.maximum(np.diff(ends.astype(np.int64)), 0)
+        lengths: _Ints = np.maximum(np.diff(ends.astype(np.int64)), 0)
+        return lengths
     return np.full(len(values), -(-kind.bit_width // 8), np.int64)

@@ -1,8 +1,8 @@
 """A reader of flatbuffers that trusts no offset: the metadata of Arrow messages before Arrow sees it.
 
-Only what the scan needs: tables, scalars, vectors and strings. Offsets from a table to what it holds are unsigned, so they lead
-forward and never in circles; the one signed offset, to a table's vtable, is checked by hand. What lies past the end makes
-``struct`` raise, which is the bounds check of every other read.
+Only what the scan needs: tables, scalars and vectors. Offsets from a table to what it holds are unsigned, so they lead
+forward and never in circles; the one signed offset, to a table's vtable, is checked by hand. What lies past the end
+makes ``struct`` raise, which is the bounds check of every other read.
 """
 
 from __future__ import annotations
