@@ -30,7 +30,7 @@ def main() -> int:
     folder = options.out or HERE / ("out" if options.quick else "results")
     folder.mkdir(parents=True, exist_ok=True)
     wanted = int(memory.total_bytes() * session.plan.warm_fraction)
-    nbytes = min(wanted, int(memory.available_bytes() * 0.8))
+    nbytes = min(wanted, int(memory.available_bytes() * 0.7))
     session.say(f"touching {nbytes >> 20} MiB of memory once")
     memory.warm(nbytes)
     for name in options.suite:

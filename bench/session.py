@@ -160,4 +160,4 @@ class Session:
 
     def room_for(self, nbytes: int) -> bool:
         """Whether so much can be held beside everything else."""
-        return nbytes < memory.available_bytes() * 0.8
+        return nbytes < memory.available_bytes() * 0.7

@@ -13,6 +13,8 @@ import sys
 import traceback
 from typing import Any
 
+from bench import memory
+
 
 def add_site() -> None:
     """Let the reference implementation's environment find Polars and pyarrow in framewire's, after its own packages."""
@@ -24,6 +26,7 @@ def add_site() -> None:
 def main() -> None:
     """Answer until stdin ends."""
     add_site()
+    memory.die_first()
     # Whatever prints must not end up among the answers.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)

@@ -40,3 +40,9 @@ def peer(mcp_sd_python: str) -> Iterator[Peer]:
 def plane() -> Iterator[DataPlane]:
     with DataPlane() as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def _reference_servers_are_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They register nowhere and take random ports, so a consumer of theirs must be told about loopback."""
+    monkeypatch.setenv("FRAMEWIRE_ALLOW_PEERS", "http://127.0.0.1:*")

@@ -22,8 +22,8 @@ CITIES = ["Zürich", "東京", "Saint-Étienne", "new\nline", "Ålesund"]
 
 @asynccontextmanager
 async def server(python: str, script: str) -> AsyncIterator[Client]:
-    # The SDK passes a few variables only: PYTHONPATH is how framewire may have been found here.
-    env = {name: os.environ[name] for name in ("PYTHONPATH", "PATH") if name in os.environ}
+    # The SDK passes a few variables only: PYTHONPATH is how framewire may have been found here, and whom it may call.
+    env = {name: os.environ[name] for name in ("PYTHONPATH", "PATH", "FRAMEWIRE_ALLOW_PEERS") if name in os.environ}
     async with Client(StdioServerParameters(command=python, args=[str(HERE / script)], env=env)) as client:
         yield client
 
