@@ -353,3 +353,26 @@ def test_the_given_table_is_not_changed() -> None:
     before = array.buffers()[1].to_pybytes()
     assert compact(pa.table({"x": array}))["x"].chunk(0).buffers()[1].to_pybytes() != before
     assert array.buffers()[1].to_pybytes() == before
+
+
+def test_struct_children_under_null_parents() -> None:
+    """Null where the field may be null, even its own bit; zero where it may not."""
+    child = _masked(pa.array([1, 2, 3, 4]), np.array([True, False, True, True]))
+    fields = [pa.field("may", pa.int64()), pa.field("must", pa.int64(), nullable=False)]
+    struct = pa.StructArray.from_arrays([child, pa.array([5, 6, 7, 8])], fields=fields)
+    small = compact(pa.table({"s": _masked(struct, np.array([False, False, True, False]))}))["s"].chunk(0)
+    assert small.field(0).to_pylist() == [None, None, 3, None]
+    assert small.field(1).to_pylist() == [0, 0, 7, 0]
+    assert np.frombuffer(small.field(0).buffers()[1], np.int64).tolist() == [0, 0, 3, 0]
+
+
+def test_what_stands_where_nothing_is_shown_is_zero() -> None:
+    """Where an empty or null list begins, and the code of a null, are numbers that hidden rows may have left."""
+    starts, sizes = pa.array([7, 3, 900], pa.int32()), pa.array([0, 1, 2], pa.int32())
+    views = _masked(pa.ListViewArray.from_arrays(starts, sizes, pa.array(range(1000))), np.array([True, True, False]))
+    small = compact(pa.table({"l": views}))["l"].chunk(0)
+    assert (small.offsets.to_pylist(), small.sizes.to_pylist(), small.values.to_pylist()) == ([0, 0, 0], [0, 1, 0], [3])
+    codes = pa.Array.from_buffers(pa.int8(), 2, [pa.py_buffer(b"\x01"), pa.py_buffer(bytes([1, 99]))])
+    array = pa.DictionaryArray.from_arrays(codes, pa.array(["a", "b"]), safe=False)
+    small = compact(pa.table({"d": array}))["d"].chunk(0)
+    assert (small.dictionary.to_pylist(), small.indices.buffers()[1].to_pybytes()) == (["b"], b"\0\0")

@@ -292,7 +292,7 @@ def test_keys_that_are_no_text(key: Any) -> None:
 
 
 MIN, MAX = dt.datetime(1, 1, 2), dt.datetime(9999, 12, 30)  # a day inside, or no zone could show them
-AWARE = st.sampled_from([None, dt.UTC, BERLIN, TOKYO, IST])
+AWARE: Any = st.sampled_from([None, dt.UTC, BERLIN, TOKYO, IST])
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**65), 2**65), st.floats(), st.decimals(), st.text(st.characters()),
     st.binary(), st.dates(), st.times(), st.timedeltas(), st.uuids(),

@@ -41,7 +41,12 @@ FORMS: list[tuple[pa.Array, list[Any]]] = [
     (pa.array([Decimal("100"), Decimal("0")], pa.decimal128(5, -2)), ["100", "0"]),
     (_ticks(pa.date32(), 15706, None), ["2013-01-01", None]),
     (_ticks(pa.date32(), -719528, 2932896), ["0000-01-01", "9999-12-31"]),
-    (_ticks(pa.date32(), -719529, 2932897), ["-000001-12-31", "+010000-01-01"]),
+    (_ticks(pa.date32(), -719529), ["-000001-12-31"]),
+    (_ticks(pa.date32(), 2932897), ["+010000-01-01"]),
+    (_ticks(pa.timestamp("s"), 253402300799), ["9999-12-31T23:59:59"]),
+    (_ticks(pa.timestamp("s"), 253402300800), ["+010000-01-01T00:00:00"]),
+    (_ticks(pa.timestamp("ms"), -62167219200000), ["0000-01-01T00:00:00"]),
+    (_ticks(pa.timestamp("ms"), -62167219200001), ["-000001-12-31T23:59:59.999"]),
     (_ticks(pa.date32(), -(1 << 31), (1 << 31) - 1), ["-5877641-06-23", "+5881580-07-11"]),
     (_ticks(pa.date64(), 15706 * 86_400_000), ["2013-01-01"]),
     (_ticks(pa.time32("s"), 0, 18000), ["00:00:00", "05:00:00"]),
@@ -250,7 +255,7 @@ def test_what_does_not_fit_is_refused_by_column_row_and_kind(value: Any, kind: p
 
 def test_nested_errors_name_the_row_of_the_table() -> None:
     kind = pa.list_(pa.struct([("a", pa.list_(pa.int8(), 2))]))
-    rows = [[], None, [{"a": [1, 2]}, None], [{"a": [1, 2]}, {"a": [3, 4000]}]]
+    rows = [[], None, [{"a": [1, 2]}, None, None], [{"a": [1, 2]}, {"a": [3, 4000]}]]
     with pytest.raises(ArgumentError, match=r"Column 'c\[\]\.a\[\]', row 3: an integer is out of range"):
         decode_column(rows, kind, name="c")
 

@@ -76,7 +76,15 @@ def test_a_name_that_prints_like_fields_is_read_as_fields() -> None:
             "timestamp[us, tz=]",
             "timestamp[us,tz=UTC]",
         ),
-        *("decimal128(39, 1)", "decimal128(5)", "fixed_size_binary[2147483648]", "fixed_size_binary[-1]", "list<int8>"),
+        *(
+            "decimal128(39, 1)",
+            "decimal128(5)",
+            "fixed_size_binary[2147483648]",
+            "fixed_size_binary[-1]",
+            "decimal128(05, 2)",
+            "fixed_size_binary[04]",
+            "list<int8>",
+        ),
         *(
             "list<item: int8",
             "struct<a>",

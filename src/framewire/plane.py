@@ -95,7 +95,9 @@ class DataPlane:
                 )
                 self._sweeper.start()
             if listen and self._listener is None:
-                self._listener = Listener(self.app, host=self._host, port=self._port)
+                self._listener = Listener(
+                    self.app, host=self._host, port=self._port, max_connections=self.settings.max_connections
+                )
                 self._listener.start()
                 base_url = _address(self._host, self._listener.port)
                 self._warn_unreachable()

@@ -319,7 +319,12 @@ class S2SPServer(MCPServer[Any]):
         try:
             with self._keeper.mounted(host, bound):
                 both = _beside(app, self._keeper.app)
-                server = _AnnouncedServer(uvicorn_config(both, drain_seconds=_DRAIN_SECONDS, lifespan="on"))
+                server = _AnnouncedServer(uvicorn_config(
+                        both,
+                        drain_seconds=_DRAIN_SECONDS,
+                        max_connections=self.s2sp_settings.max_connections,
+                        lifespan="on",
+                    ))
                 server.announcement = f"MCP and data plane of {self.name!r} at {address(host, bound)}, MCP path {path}"
                 await server.serve(sockets=[sock])
         finally:

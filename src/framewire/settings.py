@@ -110,6 +110,7 @@ class Settings:
         ttl_seconds: Life of a handle (``FRAMEWIRE_TTL_SECONDS``; 600).
         max_body_bytes: Largest body that a consumer accepts, on the wire and expanded (``FRAMEWIRE_MAX_BODY_BYTES``; 8 GiB).
         max_selection_bytes: Largest scattered selection that a server materialises (``FRAMEWIRE_MAX_SELECTION_BYTES``; 256 MiB).
+        max_connections: Connections that a data plane holds at once (``FRAMEWIRE_MAX_CONNECTIONS``; 2,048).
         max_rows: Most rows that a consumer accepts (``FRAMEWIRE_MAX_ROWS``; 2^31).
         deadline_seconds: Time for one whole exchange (``FRAMEWIRE_DEADLINE_SECONDS``; 120).
     """
@@ -126,6 +127,7 @@ class Settings:
     ttl_seconds: float = 600.0
     max_body_bytes: int = 8 * _GIB
     max_selection_bytes: int = 256 << 20
+    max_connections: int = 2048
     max_rows: int = 1 << 31
     deadline_seconds: float = 120.0
 
@@ -182,6 +184,7 @@ VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "ttl_seconds": ("FRAMEWIRE_TTL_SECONDS", _seconds),
     "max_body_bytes": ("FRAMEWIRE_MAX_BODY_BYTES", _positive),
     "max_selection_bytes": ("FRAMEWIRE_MAX_SELECTION_BYTES", _positive),
+    "max_connections": ("FRAMEWIRE_MAX_CONNECTIONS", _positive),
     "max_rows": ("FRAMEWIRE_MAX_ROWS", _positive),
     "deadline_seconds": ("FRAMEWIRE_DEADLINE_SECONDS", _seconds),
 }

@@ -57,8 +57,8 @@ def _bytes_shown(array: Any) -> Any:
     return bitmap + 16 * (rows + 1) + sum(len(text.encode() if isinstance(text, str) else text) for text in texts)
 
 
-def _check_exact(array: pa.Array) -> None:
-    """No offsets, no buffer longer than its rows need, nothing under nulls, no bit beyond the last row."""
+def _check_exact(array: pa.Array, above: Any = False) -> None:
+    """No offsets, no buffer longer than its rows need, no bit beyond the last row, nothing under nulls (or null parents)."""
     assert array.offset == 0
     kind = array.type
     if pa.types.is_null(kind):
@@ -67,18 +67,18 @@ def _check_exact(array: pa.Array) -> None:
     validity = array.buffers()[0]
     if validity is not None and len(array) % 8:
         assert validity[len(validity) - 1] >> (len(array) % 8) == 0
-    hidden = array.is_null().to_numpy(zero_copy_only=False)
+    hidden = array.is_null().to_numpy(zero_copy_only=False) | above
     if pa.types.is_struct(kind):
         for i in range(kind.num_fields):
-            _check_exact(array.field(i))
+            _check_exact(array.field(i), hidden)
     elif pa.types.is_dictionary(kind):
-        _check_exact(array.indices)
+        _check_exact(array.indices, above)
         _check_exact(array.dictionary)
     elif pa.types.is_fixed_size_list(kind):
         assert len(array.values) == len(array) * kind.list_size
-        _check_exact(array.values)
+        _check_exact(array.values, np.repeat(hidden, kind.list_size))
     elif kind.num_fields:
-        assert len(array.values) <= sum(len(scalar) for scalar in array if scalar.is_valid)
+        assert len(array.values) <= sum(len(scalar) for scalar, gone in zip(array, hidden, strict=True) if not gone)
         _check_exact(array.values)
     elif "view" in str(kind):
         assert not np.frombuffer(array.buffers()[1], "V16")[hidden].tobytes().strip(b"\0") if len(array) else True

@@ -19,6 +19,7 @@ from framewire import _ipc, _memfd, wire
 from framewire.errors import (
     BadBodyError,
     InvalidTokenError,
+    OverloadedError,
     S2SPError,
     TooLargeError,
     TransferFailedError,
@@ -257,6 +258,8 @@ def _error_of(status: int, body: pa.Buffer) -> S2SPError:
         return error_from_wire(texts | facts)
     if status in (404, 410):
         return InvalidTokenError("The resource_url is unknown to its server, or was used up.", hint=_FRESH)
+    if status == 503:
+        return OverloadedError("The server has no room for this request now.", hint="Try again later.")
     return TransferFailedError(f"The server answered with status {status}.", hint=AGAIN)
 
 

@@ -13,24 +13,29 @@ from typing import Any, Final
 import uvicorn
 
 from framewire.errors import LifecycleError, SettingError
+from framewire.serve._guard import guarded_protocol
 
 logger = logging.getLogger(__name__)
 
 _START_SECONDS: Final = 30.0
 
 
-def uvicorn_config(app: Any, *, drain_seconds: float, lifespan: str = "off", **options: Any) -> uvicorn.Config:
+def uvicorn_config(
+    app: Any, *, drain_seconds: float, max_connections: int, lifespan: str = "off", **options: Any
+) -> uvicorn.Config:
     """How framewire runs uvicorn: no access log (its lines hold tokens), nothing on stdout, uvloop and httptools if there.
 
     Args:
         app: The ASGI app.
         drain_seconds: How long running transfers may go on once a stop was asked for; then they break visibly.
+        max_connections: Connections at once; one more is answered 503.
         lifespan: ``on`` for apps that have one.
         **options: Further arguments of ``uvicorn.Config``.
     """
     return uvicorn.Config(
         app,
-        http="httptools" if importlib.util.find_spec("httptools") else "h11",
+        http=guarded_protocol(),
+        limit_concurrency=max_connections,
         loop="uvloop" if importlib.util.find_spec("uvloop") else "asyncio",
         ws="none",
         lifespan=lifespan,  # type: ignore[arg-type]
@@ -38,7 +43,7 @@ def uvicorn_config(app: Any, *, drain_seconds: float, lifespan: str = "off", **o
         log_level="warning",
         access_log=False,
         server_header=False,
-        timeout_keep_alive=30,
+        timeout_keep_alive=15,
         timeout_graceful_shutdown=max(int(drain_seconds), 1),
         **options,
     )
@@ -87,13 +92,16 @@ class Listener:
         app: The ASGI app.
         host: Address to bind.
         port: Port to bind; 0 for a free one.
+        max_connections: See :func:`uvicorn_config`.
         drain_seconds: See :func:`uvicorn_config`.
     """
 
-    def __init__(self, app: Any, *, host: str, port: int, drain_seconds: float = 2.0) -> None:
+    def __init__(
+        self, app: Any, *, host: str, port: int, max_connections: int = 1024, drain_seconds: float = 2.0
+    ) -> None:
         self._sock = bind(host, port)
         self.port: int = self._sock.getsockname()[1]
-        self._server = _Server(uvicorn_config(app, drain_seconds=drain_seconds))
+        self._server = _Server(uvicorn_config(app, drain_seconds=drain_seconds, max_connections=max_connections))
         self._failed: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="framewire-data-plane", daemon=True)
         self._drain_seconds = drain_seconds

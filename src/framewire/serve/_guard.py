@@ -1,0 +1,97 @@
+"""Deadlines that uvicorn does not have: on requests that arrive slowly, on endless headers, on readers that stop reading.
+
+A connection that sends half a request, or asks for a body and never reads it, costs its sender nothing and the server a socket,
+buffers and perhaps a pinned body. Each connection looks at itself once a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+from functools import cache
+from typing import Any, Final
+
+REQUEST_SECONDS: Final = 10.0
+"""For the first byte to the last of a request, and from the connection to its first request."""
+REQUEST_BYTES_PER_SECOND: Final = 1 << 20
+"""Bodies earn time as they arrive: 16 MiB may take 26 s."""
+STALL_SECONDS: Final = 10.0
+"""Without one byte of progress while bytes wait to be sent."""
+MAX_HEAD_BYTES: Final = 64 << 10
+"""Request line and headers: neither parser bounds them."""
+_TICK_SECONDS: Final = 1.0
+
+
+class Guard:
+    """Mixed into uvicorn's HTTP protocols. It uses what both have: ``loop``, ``transport`` and ``cycle``."""
+
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    cycle: Any
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        """Start watching."""
+        super().connection_made(transport)  # type: ignore[misc]
+        self._connected_at = self._head_at = self._moved_at = self.loop.time()
+        self._head_bytes = self._request_bytes = 0
+        self._waiting_bytes = 0
+        self._timer = self.loop.call_later(_TICK_SECONDS, self._look)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop watching."""
+        self._timer.cancel()
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def data_received(self, data: bytes) -> None:
+        """Count what arrives, by request."""
+        before = self.cycle
+        if self._is_idle() and not self._head_bytes:
+            self._head_at, self._request_bytes = self.loop.time(), 0
+        self._request_bytes += len(data)
+        super().data_received(data)  # type: ignore[misc]
+        if self.cycle is not before or not self._is_idle():
+            self._head_bytes = 0
+        else:
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self.transport.abort()
+
+    def _is_idle(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or bool(self.cycle.response_complete)
+
+    def _look(self) -> None:
+        if self.transport.is_closing() and not self.transport.get_write_buffer_size():
+            return
+        if self._is_late(self.loop.time()):
+            # Not close(): that would wait for a reader who does not read.
+            self.transport.abort()
+            return
+        self._timer = self.loop.call_later(_TICK_SECONDS, self._look)
+
+    def _is_late(self, now: float) -> bool:
+        waiting = self.transport.get_write_buffer_size()
+        if waiting != self._waiting_bytes or not waiting:
+            self._moved_at, self._waiting_bytes = now, waiting
+        elif now - self._moved_at >= STALL_SECONDS:
+            return True
+        if self._is_idle():
+            if self._head_bytes:
+                return now - self._head_at >= REQUEST_SECONDS
+            if self.cycle is None:
+                return now - self._connected_at >= REQUEST_SECONDS
+            # Answered before its body had come (a refusal): the rest is waited for no longer than any body.
+            return bool(self.cycle.more_body) and now - self._head_at >= REQUEST_SECONDS
+        if self.cycle.more_body and not self.cycle.response_started:
+            return now - self._head_at >= REQUEST_SECONDS + self._request_bytes / REQUEST_BYTES_PER_SECOND
+        return False
+
+
+@cache
+def guarded_protocol() -> type[asyncio.Protocol]:
+    """uvicorn's fastest HTTP protocol that is installed, guarded."""
+    name = "httptools" if importlib.util.find_spec("httptools") else "h11"
+    module = importlib.import_module(f"uvicorn.protocols.http.{name}_impl")
+    base = module.HttpToolsProtocol if name == "httptools" else module.H11Protocol
+    return type(f"Guarded{base.__name__}", (Guard, base), {})
