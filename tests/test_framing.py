@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 
 from framewire import _framing, _ipc, wire
 from framewire._framing import StreamShape, check_expanded, scan
+from framewire._framing._flatbuffer import Table
+from framewire._framing._schema import read_schema
 from framewire.errors import BadBodyError, TooLargeError
 from framewire.testing import WIRE_KINDS, arrays, schemas, tables
-from tests.faults.streams import END, parts, splice, stream
+from tests.faults.streams import END, parts, patch, splice, stream
 
 TABLE = pa.table({"a": np.arange(1000), "s": [f"text {i}" for i in range(1000)]})
 _GENEROUS = 1 << 30
@@ -153,11 +155,12 @@ def test_types_that_do_not_cross(name: str) -> None:
         _scan(stream(_column(REFUSED_TYPES[name]())))
 
 
-def _first_1000(rows: int) -> bytes:
-    """The batch of ``TABLE`` with another length than its columns."""
-    data = stream(TABLE)
-    start = parts(data)[1].start
-    return data[:start] + data[start:].replace(struct.pack("<q", 1000), struct.pack("<q", rows), 1)
+def _first(data: bytes, old: int, new: int, *, message: int = 1, code: str = "q") -> bytes:
+    """The first ``old`` in the metadata of a message made ``new``."""
+    part = parts(data)[message]
+    before, after = struct.pack(f"<{code}", old), struct.pack(f"<{code}", new)
+    assert before in data[part.start : part.body]
+    return data[: part.start] + data[part.start :].replace(before, after, 1)
 
 
 @pytest.mark.parametrize(
@@ -172,12 +175,94 @@ def _first_1000(rows: int) -> bytes:
         (splice(stream(TABLE), 0, 0), "does not begin with a schema"),
         (stream(TABLE, use_legacy_format=True), "does not begin where it should"),
         (stream(TABLE, metadata_version=pa.ipc.MetadataVersion.V4), "another version than V5"),
-        (_first_1000(999), "column 'a' has another number of rows"),
+        (_first(stream(TABLE), 1000, 999), "column 'a' has another number of rows"),
     ],
 )
 def test_what_is_no_stream(data: bytes, text: str) -> None:
     with pytest.raises(BadBodyError, match=text):
         _scan(data)
+
+
+def test_buffers_are_aligned() -> None:
+    """The third column begins at 12,016, where the others end, and then four bytes on, with room to spare."""
+    column = np.arange(1001)
+    data = stream(pa.table({"a": column, "b": column.astype(np.int32), "c": pa.array([1] * 1001, pa.int8())}))
+    with pytest.raises(BadBodyError, match="not aligned"):
+        _scan(patch(data, 12016, 12020))
+
+
+def test_a_compressed_buffer_has_a_length_before_it() -> None:
+    data = stream(pa.table({"a": np.zeros(1000)}), compression="zstd")
+    part = parts(data)[1]
+    size = next(
+        size for size in range(part.end - part.body, 8, -1) if struct.pack("<q", size) in data[part.start : part.body]
+    )
+    with pytest.raises(BadBodyError, match="too short"):
+        _scan(_first(data, size, 7), allow_compression=True)
+
+
+def test_a_buffer_that_was_not_worth_compressing() -> None:
+    """It says -1, and holds its bytes as they are."""
+    values = np.frombuffer(np.random.default_rng(1).bytes(8000), np.int64)
+    data = stream(pa.table({"a": values}), compression="lz4")
+    body = parts(data)[1].body
+    plain = data[:body] + struct.pack("<q", -1) + values.tobytes() + data[body + 8 + values.nbytes :]
+    shape = _scan(plain, allow_compression=True)
+    assert 8000 <= shape.expanded_bytes < 8100
+    table = _ipc.decode(pa.py_buffer(plain), rows=1000, max_rows=1000, max_bytes=10**5, allow_compression=True)
+    assert table.column(0).to_numpy().tolist() == values.tolist()
+
+
+def test_byte_order() -> None:
+    little = pa.schema([("x", pa.int8())]).serialize().to_pybytes()
+    data = stream(pa.table({"x": pa.array([1], pa.int8())}))
+    assert data.startswith(little)
+    schema = Table.root(memoryview(data)[8 : parts(data)[0].body]).table(2)
+    assert schema is not None
+    assert schema.i16(0) == 0
+    big = BigEndian()
+    with pytest.raises(BadBodyError, match="big-endian"):
+        read_schema(big, big, nbytes=1000, max_fields=10)
+
+
+class BigEndian(Table):
+    """A schema whose first slot says so; pyarrow here writes none."""
+
+    def __init__(self) -> None:
+        pass
+
+    def i16(self, slot: int, default: int = 0) -> int:
+        return 1
+
+
+def test_a_delta_needs_a_dictionary() -> None:
+    chunks = [pa.array(["a"]).dictionary_encode(), pa.array(["a", "b"]).dictionary_encode()]
+    table = pa.table({"x": pa.chunked_array(chunks)})
+    data = stream(table, emit_dictionary_deltas=True)
+    assert _scan(data).dictionaries == 2
+    with pytest.raises(BadBodyError, match="not there"):
+        _scan(splice(data, 1, 0))
+
+
+def test_a_table_before_its_message() -> None:
+    data = stream(TABLE)
+    start = parts(data)[1].start
+    root = start + struct.unpack_from("<I", data, start)[0]
+    with pytest.raises(BadBodyError, match="points before"):
+        _scan(data[:root] + struct.pack("<i", 1 << 20) + data[root + 4 :])
+
+
+def test_counts_of_buffers_that_make_up_for_each_other() -> None:
+    """Two columns of views with 33 and 44 buffers say -1 and 78."""
+    views = struct.pack("<i4sii", 16, b"xxxx", 0, 0) * 10
+    columns = [
+        pa.Array.from_buffers(pa.string_view(), 10, [None, pa.py_buffer(views), *[pa.py_buffer(b"x" * 16)] * count])
+        for count in (33, 44)
+    ]
+    data = stream(pa.table(columns, names=["a", "b"]))
+    assert _scan(data).columns == 2
+    with pytest.raises(BadBodyError, match="number of buffers"):
+        _scan(patch(patch(data, 33, -1), 44, 78))
 
 
 def test_an_arrow_file_is_no_stream() -> None:

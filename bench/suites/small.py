@@ -30,7 +30,7 @@ def _measure(session: Session, contender: Contender) -> None:
 def _latency(session: Session, pair: Pair) -> None:
     """p50 of each of five runs on a kept connection."""
     count = session.plan.latency_requests // (10 if pair.contender.peer else 1)
-    runs = [sorted(pair.fetch(count // 5, warmup=5)["seconds"]) for _ in range(5)]
+    runs = [sorted(pair.fetch(count // 5, warmup=5, collect=False)["seconds"]) for _ in range(5)]
     facts = {"p99": sorted(s for run in runs for s in run)[int(count * 0.99) - 1]}
     session.add(pair.record("small", "latency p50", [run[len(run) // 2] for run in runs], nbytes=0, facts=facts))
 

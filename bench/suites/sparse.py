@@ -25,7 +25,7 @@ def _measure(session: Session, contender: Contender, dataset: str, case: str) ->
         ids = None if rows <= 100 else sorted(random.Random(13).sample(range(rows), 100))
         medians = []
         for _ in range(5):
-            got = pair.fetch(FETCHES, warmup=5, check=ids is None, row_ids=ids)
+            got = pair.fetch(FETCHES, warmup=5, check=ids is None, collect=False, row_ids=ids)
             medians.append(sorted(got["seconds"])[FETCHES // 2])
         # GB/s of a hundred rows would say nothing.
         session.add(pair.record("sparse", case, medians, rows=100, nbytes=0))

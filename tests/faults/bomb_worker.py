@@ -40,8 +40,8 @@ def _try(body: pa.Buffer, budget: int, allow_compression: bool) -> str:
         table = _ipc.decode(body, rows=None, max_rows=1 << 31, max_bytes=budget, allow_compression=allow_compression)
         to_form(table, Form.POLARS_FRAME)
     except S2SPError as exc:
-        return type(exc).__name__
-    return "none"
+        return f"{type(exc).__name__}: {exc}"
+    return "accepted"
 
 
 def main() -> None:
