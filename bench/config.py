@@ -30,7 +30,7 @@ class Plan:
     bulk: tuple[str, ...] | None = None
 
 
-FULL = Plan(scale=1.0, repeats=5, warmup=1, warm_fraction=0.5, load_seconds=1.0, latency_requests=1000, rows=400_000)
+FULL = Plan(scale=1.0, repeats=5, warmup=1, warm_fraction=0.5, load_seconds=0.5, latency_requests=1000, rows=400_000)
 QUICK = Plan(
     scale=0.05,
     repeats=5,

@@ -154,9 +154,9 @@ class Session:
             client.receive()
             yield Pair(contender, server, client, table)
 
-    def child(self, contender: Contender) -> Child:
+    def child(self, contender: Contender, *, timeout_seconds: float = 240.0) -> Child:
         """A fresh process of a contender's kind."""
-        return Child(contender.python(), quiet=contender.peer)
+        return Child(contender.python(), quiet=contender.peer, timeout_seconds=timeout_seconds)
 
     def room_for(self, nbytes: int) -> bool:
         """Whether so much can be held beside everything else."""

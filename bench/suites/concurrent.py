@@ -13,7 +13,7 @@ CLIENTS = (1, 4, 16, 64)
 
 def run(session: Session) -> None:
     """Time for all the downloads together."""
-    for contender in session.choose("raw-sendall", "framewire", "framewire-validated", "flight", "user-written"):
+    for contender in session.choose("raw-sendall", "framewire", "flight", "user-written"):
         session.attempt(f"concurrent {contender.name}", partial(_measure, session, contender))
 
 

@@ -19,7 +19,8 @@ def run(session: Session) -> None:
 
 def _measure(session: Session, contender: Contender) -> None:
     plan = session.plan
-    with session.child(contender) as agent:
+    # The reference takes about ten seconds for each call of 400,000 rows.
+    with session.child(contender, timeout_seconds=600) as agent:
         got = agent.call(AGENTS[contender.name], rows=plan.rows, repeats=plan.repeats, warmup=plan.warmup)
         session.add(
             Record(

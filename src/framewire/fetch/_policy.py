@@ -98,9 +98,7 @@ class PeerPolicy:
     @classmethod
     def from_settings(cls, settings: Settings) -> PeerPolicy:
         """The policy of ``settings.allow_peers``, ``settings.trust_peers`` and this user's registry."""
-        return cls(
-            settings.allow_peers, settings.trust_peers, registered=partial(lookup, folder=settings.runtime_dir)
-        )
+        return cls(settings.allow_peers, settings.trust_peers, registered=partial(lookup, folder=settings.runtime_dir))
 
     def __repr__(self) -> str:
         return f"PeerPolicy(allow={len(self._allow)} peers, trust={len(self._trust)} peers)"
@@ -138,7 +136,9 @@ class PeerPolicy:
             return None
         literal = f"[{address}]" if address.version == 6 else str(address)
         registration = self._registered(f"{url.scheme}://{literal}:{url.port}")
-        return None if registration is None else replace(_target(url, address, trusted=False), registration=registration)
+        return (
+            None if registration is None else replace(_target(url, address, trusted=False), registration=registration)
+        )
 
     def _verdict(self, url: ResourceURL, prefixes: frozenset[str]) -> Verdict:
         """The one place that decides who may be called, by origin and base path; addresses are judged afterwards."""

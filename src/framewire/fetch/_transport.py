@@ -16,7 +16,7 @@ import httpx
 import pyarrow as pa
 
 from framewire.errors import TooLargeError, TransferFailedError
-from framewire.fetch._exchange import AGAIN, Exchange, StaleConnectionError, timed_out, too_large
+from framewire.fetch._exchange import AGAIN, BrokenTransferError, Exchange, StaleConnectionError, timed_out, too_large
 from framewire.fetch._pool import Peer, Pool, dial, wrap_tls
 from framewire.settings import Settings
 
@@ -39,9 +39,12 @@ class DirectTransport(httpx.BaseTransport):
     - ``framewire.check_head``: called with status and headers before a byte of the body is read or allocated; it may
       raise.
 
-    The response carries the body in ``extensions["framewire.buffer"]``, a ``pa.Buffer`` of exactly its bytes;
-    ``response.read()`` gives a copy. Redirects are not followed, proxies of the environment not used, and no content
-    coding but ``identity`` is accepted.
+    - ``framewire.into``: a writable view that the body of a 206 is put into, of exactly its length: the rest of a body whose
+      transfer broke off.
+
+    A transfer that breaks off raises ``BrokenTransferError``, which holds what had come. The response carries the body in
+    ``extensions["framewire.buffer"]``, a ``pa.Buffer`` of exactly its bytes; ``response.read()`` gives a copy. Redirects are
+    not followed, proxies of the environment not used, and no content coding but ``identity`` is accepted.
 
     Args:
         ssl_context: TLS settings; by default the system's authorities, hostname checked.
@@ -117,7 +120,11 @@ class DirectTransport(httpx.BaseTransport):
             headers = httpx.Headers(head.headers.raw_items())
             if call.check_head is not None:
                 call.check_head(head.status_code, headers)
-            buffer = _read_body(exchange, head, headers, call)
+            try:
+                buffer = _read_body(exchange, head, headers, call)
+            except BrokenTransferError as broken:
+                broken.headers, broken.received = headers, exchange.received
+                raise
         if exchange.reusable:
             self._pool.give(call.peer, exchange.sock)
         return httpx.Response(
@@ -139,6 +146,7 @@ class _Call:
     deadline: float
     max_bytes: int
     check_head: HeadCheck | None
+    into: memoryview | None
 
     @classmethod
     def of(cls, request: httpx.Request) -> _Call:
@@ -158,6 +166,7 @@ class _Call:
             deadline=extensions.get("framewire.deadline", time.monotonic() + Settings.deadline_seconds),
             max_bytes=extensions.get("framewire.max_bytes", Settings.max_body_bytes),
             check_head=extensions.get("framewire.check_head"),
+            into=extensions.get("framewire.into"),
         )
 
 
@@ -182,9 +191,18 @@ def _read_body(exchange: Exchange, head: h11.Response, headers: httpx.Headers, c
     size = int(length)
     if size > max_bytes:
         raise too_large(size, max_bytes)
+    if call.into is not None and head.status_code == 206:
+        if len(call.into) != size:
+            raise TransferFailedError("The rest of the body has another length than was missing.", hint=AGAIN)
+        exchange.read_into(call.into)
+        return pa.py_buffer(b"")
     buffer = _allocate(size)
-    # pyarrow gives signed bytes; a view of no length cannot be cast.
-    exchange.read_into(memoryview(buffer).cast("B") if size else memoryview(b""))
+    try:
+        # pyarrow gives signed bytes; a view of no length cannot be cast.
+        exchange.read_into(memoryview(buffer).cast("B") if size else memoryview(b""))
+    except BrokenTransferError as broken:
+        broken.buffer = buffer
+        raise
     return buffer
 
 
