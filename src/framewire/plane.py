@@ -66,6 +66,7 @@ class DataPlane:
         self._pid = os.getpid()
         self._listener: Listener | None = None
         self._base_url: str | None = None
+        self._claim: registry.Claim | None = None
         self._stopped = False
         self._wake = threading.Event()
         self._sweeper: threading.Thread | None = None
@@ -81,10 +82,12 @@ class DataPlane:
 
         Raises:
             SettingError: The address cannot be bound.
-            LifecycleError: The plane was stopped.
+            LifecycleError: The plane was stopped, was made before a fork, or another process publishes under its URL.
         """
+        self._check_process()
         with self._lock:
             self._check_alive()
+            self._take_address(base_url, listen=listen)
             if self._sweeper is None:
                 # The thread holds the store alone, so that a plane nobody keeps is collected and ends it.
                 self._sweeper = threading.Thread(
@@ -96,7 +99,11 @@ class DataPlane:
                 self._sweeper.start()
             if listen and self._listener is None:
                 self._listener = Listener(
-                    self.app, host=self._host, port=self._port, max_connections=self.settings.max_connections
+                    self.app,
+                    host=self._host,
+                    port=self._port,
+                    max_connections=self.settings.max_connections,
+                    drain_seconds=self.settings.drain_seconds,
                 )
                 self._listener.start()
                 base_url = _address(self._host, self._listener.port)
@@ -109,10 +116,13 @@ class DataPlane:
 
     def stop(self) -> None:
         """Stop the listener (running transfers drain for a moment, then break visibly) and drop every body."""
+        if self._pid != os.getpid():
+            return  # A forked child that leaves the plane's context: all of it is its parent's, and goes on there.
         with self._lock:
             if self._stopped:
                 return
             self._stopped = True
+            claim, self._claim = self._claim, None
             listener, self._listener = self._listener, None
             registration, self.app.registration = self.app.registration, None
         if registration is not None:
@@ -121,6 +131,8 @@ class DataPlane:
             listener.stop()
         self._store.close()
         self._wake.set()
+        if claim is not None:
+            claim.release()
 
     def __enter__(self) -> DataPlane:
         return self.start()
@@ -159,7 +171,8 @@ class DataPlane:
         Args:
             data: Anything tabular (see :func:`framewire.to_table`); it is not changed.
             ttl_seconds: Life of the handle; the plane's default when None.
-            max_uses: Reserved; only None is accepted.
+            max_uses: Acknowledged deliveries allowed; any number until expiry when None. It accounts for deliveries, it is no
+                access control.
             tool: Name of the tool to call again once the handle has ended.
 
         Returns:
@@ -203,7 +216,9 @@ class DataPlane:
 
         Raises:
             InvalidTokenError: It is not a live handle of this plane.
+            LifecycleError: The plane is not running in this process.
         """
+        self._check_process()
         url = handle.resource_url if isinstance(handle, Handle) else handle
         _, found, token = url.partition(wire.DATA_PREFIX)
         if not found:
@@ -211,16 +226,43 @@ class DataPlane:
         self._store.revoke(token)
 
     def stats(self) -> Stats:
-        """What the store holds now."""
+        """What the store holds now.
+
+        Raises:
+            LifecycleError: This is a forked child: its copy of the store says nothing of the parent's.
+        """
+        self._check_process()
         return self._store.stats()
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _check_alive(self) -> None:
+    def _take_address(self, base_url: str | None, *, listen: bool) -> None:
+        """Refuse a second process behind one URL (workers of one app): it would answer 404 to the other's handles.
+
+        A plane with a listener of its own and no public URL needs no claim: the kernel gives a port to one process.
+        """
+        base = self.settings.public_url or (None if listen else base_url)
+        if base is None or self._claim is not None:
+            return
+        self._claim, holder = registry.claim(base, folder=self.settings.runtime_dir)
+        if holder is not None:
+            raise LifecycleError(
+                f"Another process (pid {holder}) publishes under {base}: this is a second worker of one data plane, or "
+                "a second server with the same public URL.",
+                hint="Bodies live in one process, so a fetch that reaches the other one would fail. Run one worker "
+                "(uvicorn --workers 1), or give each process a FRAMEWIRE_PUBLIC_URL of its own. Without a public URL "
+                "each worker opens a listener of its own, and needs neither.",
+            )
+
+    def _check_process(self) -> None:
+        # Before any lock: in a forked child it may be held by a thread that exists in the parent alone.
         if self._pid != os.getpid():
             raise LifecycleError(
                 "This data plane belongs to the parent of a forked process.", hint="Create a DataPlane in each process."
             )
+
+    def _check_alive(self) -> None:
+        self._check_process()
         if self._stopped:
             raise LifecycleError("The data plane is stopped.", hint="Create a new DataPlane.")
 

@@ -24,7 +24,7 @@ def publish_table(
         store: Where the body is kept.
         base_url: What the advertised URL starts with, without a trailing slash.
         ttl_seconds: Life of the handle, in seconds.
-        max_uses: Reserved for handles of limited use; only None is accepted.
+        max_uses: Acknowledged deliveries allowed; any number until expiry when None.
         tool: Name of the tool to call again once the handle has ended.
 
     Raises:
@@ -34,15 +34,13 @@ def publish_table(
     """
     if not 0 < ttl_seconds < math.inf:
         raise SettingError(f"ttl_seconds is {ttl_seconds!r}.", hint="It takes a positive number of seconds.")
-    if max_uses is not None:
-        raise SettingError(
-            f"max_uses is {max_uses!r}.", hint="Handles of limited use are not available yet; leave it out."
-        )
+    if max_uses is not None and (type(max_uses) is not int or max_uses < 1):
+        raise SettingError(f"max_uses is {max_uses!r}.", hint="It takes 1 or more, or None for any number.")
     numbered = add_row_id(table)
     with store.reserve(int(numbered.get_total_buffer_size()), spill=True) as reservation:
         body = Body.build(numbered, tool=tool, place=reservation.place)
         expires_at = datetime.now(UTC) + timedelta(seconds=ttl_seconds)
-        token = store.put(body, reservation, ttl_seconds=ttl_seconds)
+        token = store.put(body, reservation, ttl_seconds=ttl_seconds, max_uses=max_uses)
     return Handle(
         resource_url=f"{base_url}{wire.DATA_PREFIX}{token}",
         total_rows=body.total_rows,

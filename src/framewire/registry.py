@@ -9,6 +9,7 @@ killed process is harmless, and is removed by the next data plane that starts.
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import hmac
 import json
@@ -16,10 +17,16 @@ import os
 import secrets
 import stat
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+try:
+    import fcntl
+except ImportError:  # Windows: a second worker is not noticed there
+    fcntl = None  # type: ignore[assignment]
 
 _MAX_ENTRY_BYTES: Final = 4096
 _SUFFIX: Final = ".json"
@@ -55,6 +62,30 @@ class Registration:
     def accepts(self, challenge: str, proof: str) -> bool:
         """Whether ``proof`` answers ``challenge``; takes the same time either way."""
         return proof.isascii() and hmac.compare_digest(self.prove(challenge), proof)
+
+
+class Claim:
+    """This process's hold on an advertised URL; the kernel ends it with the process, however that ends."""
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path, self.descriptor, self._users = path, descriptor, 1
+
+    def share(self) -> Claim:
+        """One more data plane of this process under the same URL."""
+        self._users += 1
+        return self
+
+    def release(self) -> None:
+        """Give it up, unless another data plane of this process shares it."""
+        with _CLAIMS_LOCK:
+            self._users -= 1
+            if not self._users:
+                del _CLAIMS[self._path]
+                os.close(self.descriptor)
+
+
+_CLAIMS: Final[dict[Path, Claim]] = {}
+_CLAIMS_LOCK: Final = threading.Lock()
 
 
 # Every function below takes ``folder``, in place of the folder that follows from the user id.
@@ -103,6 +134,37 @@ def lookup(origin: str, *, folder: str | None = None) -> Registration | None:
     home = _folder(folder, create=False)
     entry = None if home is None else _read(home / _file_name(origin))
     return entry if entry is not None and entry.origin == origin and entry.is_alive() else None
+
+
+def claim(url: str, *, folder: str | None = None) -> tuple[Claim | None, int | None]:
+    """Hold ``url`` as the address that this process alone publishes under.
+
+    Returns:
+        The claim, and None; or None and the process that holds it; or None twice where the folder cannot be had.
+    """
+    home = _folder(folder, create=True)
+    if home is None or fcntl is None:
+        return None, None
+    path = home / (_file_name(url).removesuffix(_SUFFIX) + ".claim")
+    with _CLAIMS_LOCK:
+        # A record lock belongs to the process, and ends when any of its descriptors of the file is closed: so there is one.
+        if path in _CLAIMS:
+            return _CLAIMS[path].share(), None
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError:
+            return None, None
+        try:
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as exc:
+            held = exc.errno in (errno.EACCES, errno.EAGAIN)
+            text = os.read(descriptor, 32) if held else b""
+            os.close(descriptor)
+            return None, int(text) if text.isdigit() else 0 if held else None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        _CLAIMS[path] = Claim(path, descriptor)
+        return _CLAIMS[path], None
 
 
 def entries(*, folder: str | None = None) -> Iterator[Registration]:

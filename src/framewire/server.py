@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
 
 import anyio
 import anyio.to_thread
-import uvicorn
 from mcp.server import MCPServer
 from mcp.server.extension import Extension
 from mcp.types import Icon, ToolAnnotations
@@ -23,7 +22,7 @@ from framewire import wire
 from framewire.errors import SettingError
 from framewire.plane import DataPlane
 from framewire.resolve import resolve_table_async
-from framewire.serve._listener import bind, uvicorn_config
+from framewire.serve._listener import DrainingServer, bind, uvicorn_config
 from framewire.settings import Settings
 from framewire.tools import (
     CONSUMER_TEACHING,
@@ -36,6 +35,7 @@ from framewire.tools import (
     consumer_tool,
     describe,
     resource_tool,
+    signals_end_stdin,
     warn_unreachable,
 )
 
@@ -50,8 +50,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 _DATA_PREFIX: Final = "/s2sp/"
-_DRAIN_SECONDS: Final = 3.0
-"""How long open streams may keep a stopped HTTP server; hosts give up on a process after five to ten."""
 
 
 class S2SPServer(MCPServer[Any]):
@@ -319,16 +317,20 @@ class S2SPServer(MCPServer[Any]):
         try:
             with self._keeper.mounted(host, bound):
                 both = _beside(app, self._keeper.app)
-                server = _AnnouncedServer(uvicorn_config(
-                        both,
-                        drain_seconds=_DRAIN_SECONDS,
-                        max_connections=self.s2sp_settings.max_connections,
-                        lifespan="on",
-                    ))
+                drain = self.s2sp_settings.drain_seconds
+                config = uvicorn_config(
+                    both, drain_seconds=drain, max_connections=self.s2sp_settings.max_connections, lifespan="on"
+                )
+                server = _AnnouncedServer(config, drain_seconds=drain)
                 server.announcement = f"MCP and data plane of {self.name!r} at {address(host, bound)}, MCP path {path}"
                 await server.serve(sockets=[sock])
         finally:
             sock.close()
+
+    async def run_stdio_async(self) -> None:
+        """As in the SDK; SIGINT and SIGTERM end it as the end of stdin does."""
+        with signals_end_stdin(self.s2sp_settings.drain_seconds):
+            await super().run_stdio_async()
 
     async def run_sse_async(self, *, host: str = "127.0.0.1", **options: Any) -> None:
         """As in the SDK; the data plane keeps its own listener, and outlives each connection."""
@@ -337,7 +339,7 @@ class S2SPServer(MCPServer[Any]):
             await super().run_sse_async(host=host, **options)
 
 
-class _AnnouncedServer(uvicorn.Server):
+class _AnnouncedServer(DrainingServer):
     """uvicorn that says where it is once connections are accepted."""
 
     announcement = ""

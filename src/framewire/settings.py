@@ -111,6 +111,7 @@ class Settings:
         max_body_bytes: Largest body that a consumer accepts, on the wire and expanded (``FRAMEWIRE_MAX_BODY_BYTES``; 8 GiB).
         max_selection_bytes: Largest scattered selection that a server materialises (``FRAMEWIRE_MAX_SELECTION_BYTES``; 256 MiB).
         max_connections: Connections that a data plane holds at once (``FRAMEWIRE_MAX_CONNECTIONS``; 2,048).
+        drain_seconds: How long running transfers may go on once a data plane stops (``FRAMEWIRE_DRAIN_SECONDS``; 1.5).
         max_rows: Most rows that a consumer accepts (``FRAMEWIRE_MAX_ROWS``; 2^31).
         deadline_seconds: Time for one whole exchange (``FRAMEWIRE_DEADLINE_SECONDS``; 120).
     """
@@ -128,6 +129,7 @@ class Settings:
     max_body_bytes: int = 8 * _GIB
     max_selection_bytes: int = 256 << 20
     max_connections: int = 2048
+    drain_seconds: float = 1.5
     max_rows: int = 1 << 31
     deadline_seconds: float = 120.0
 
@@ -185,6 +187,7 @@ VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "max_body_bytes": ("FRAMEWIRE_MAX_BODY_BYTES", _positive),
     "max_selection_bytes": ("FRAMEWIRE_MAX_SELECTION_BYTES", _positive),
     "max_connections": ("FRAMEWIRE_MAX_CONNECTIONS", _positive),
+    "drain_seconds": ("FRAMEWIRE_DRAIN_SECONDS", _seconds),
     "max_rows": ("FRAMEWIRE_MAX_ROWS", _positive),
     "deadline_seconds": ("FRAMEWIRE_DEADLINE_SECONDS", _seconds),
 }

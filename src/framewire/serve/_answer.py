@@ -106,7 +106,7 @@ def _whole(entry: Entry, wants: Wants, byte_range: str, if_range: str) -> Answer
 
 def _mapped(entry: Entry, wants: Wants) -> Answer | None:
     """Where a client of this user on this host can map the stored body, in place of its bytes; it projects by itself."""
-    if not (wants.views and wants.host and wants.host == _memfd.host_identity()):
+    if entry.uses is not None or not (wants.views and wants.host and wants.host == _memfd.host_identity()):
         return None
     location = entry.body.kept.location()
     if location is None:

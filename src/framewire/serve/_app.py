@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import json
 import logging
-import mmap
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
-import anyio
-import anyio.to_thread
-from anyio.lowlevel import RunVar
 from starlette.routing import Route, Router
 
 from framewire import wire
-from framewire.errors import LifecycleError, RequestError, S2SPError, SelectionError, TooLargeError
+from framewire.errors import ArgumentError, LifecycleError, RequestError, S2SPError, SelectionError, TooLargeError
 from framewire.registry import CHALLENGE_CHARS, Registration, is_challenge
 from framewire.selection import Selection, parse_selection
 from framewire.serve._answer import Answer, answer
 from framewire.serve._hosts import HostPolicy
 from framewire.serve._negotiate import Headers, negotiate
+from framewire.serve._send import Message, Receive, Scope, Send, in_thread, send_answer, send_leased
 from framewire.store import BodyStore, Entry
-
-T = TypeVar("T")
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 logger = logging.getLogger(__name__)
 
-_WORKERS: Final = 4
-"""Selections and encodings made at once, in threads beside those of the SDK's sync tools."""
-_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("framewire.serve")
+_SMALL_BYTES: Final = 4096
+"""A request body that is parsed on the loop, and read before its token is looked up."""
 
 
 class MethodError(RequestError):
@@ -117,18 +107,54 @@ class DataApp:
         if method not in ("GET", "HEAD", "POST"):
             raise MethodError(f"{method} is not answered here.", hint="Use POST, GET, HEAD or DELETE.")
         headers = Headers(scope["headers"])
+        request: Any = None
+        if method == "POST" and _is_small(headers):
+            request = _parse(await _read(receive, headers))
+            if isinstance(request, dict) and "ack" in request:
+                await self._acknowledge(token, request, scope, send)
+                return
         with self._store.open(token) as entry:
-            selection = await self._selection(scope, receive, headers)
-            made = await _in_thread(self._make, entry, selection, headers, method)
+            if method == "POST" and request is None:
+                # Parsing a large list of ids would hold up every other transfer on this loop.
+                request = await in_thread(_parse, await _read(receive, headers))
+            elif method != "POST":
+                request = _query(scope.get("query_string", b""))
+            selection = await in_thread(parse_selection, request)
+            made = await in_thread(self._make, entry, selection, headers, method)
             with made.room:
-                await _send_answer(made, send, head=method == "HEAD", cold=entry.body.kept.cold)
+                await self._deliver(made, entry, headers, receive, send, head=method == "HEAD")
 
-    async def _selection(self, scope: Scope, receive: Receive, headers: Headers) -> Selection:
-        if scope["method"] != "POST":
-            return parse_selection(_query(scope.get("query_string", b"")))
-        body = await _read(receive, headers)
-        # Parsing a large list of ids would hold up every other transfer on this loop.
-        return await _in_thread(_parse_body, body) if len(body) > 4096 else _parse_body(body)
+    async def _acknowledge(self, token: str, request: dict[str, Any], scope: Scope, send: Send) -> None:
+        lease, rows, checksum = request["ack"], request.get("rows"), request.get("checksum")
+        if (
+            set(request) != wire.ACK_KEYS
+            or type(rows) is not int
+            or not isinstance(lease, str)
+            or not isinstance(checksum, str)
+        ):
+            raise ArgumentError(
+                "The acknowledgement is malformed.", hint='Send {"ack": lease, "rows": n, "checksum": "..."}.'
+            )
+        counts = self._store.acknowledge(token, lease, rows, checksum)
+        await _send_json(200, {"acknowledged": True, "counts": counts}, scope, send)
+
+    async def _deliver(
+        self, made: Answer, entry: Entry, headers: Headers, receive: Receive, send: Send, *, head: bool
+    ) -> None:
+        """Send an answer; one of a limited handle under a lease, which is taken last: a refused request spends nothing."""
+        cold = entry.body.kept.cold
+        hold = None if head else self._store.hold(entry, headers.get(wire.H_LEASE) or None)
+        if hold is None:
+            await send_answer(made, send, head=head, cold=cold)
+            return
+        whole = made.status == 200
+        try:
+            if whole:
+                hold.announce(int(made.headers[wire.H_ROWS]), made.headers[wire.H_CHECKSUM])
+        except BaseException:
+            hold.release()
+            raise
+        await send_leased(made, hold, receive, send, cold=cold, acknowledges=negotiate(headers).arrow)
 
     def _make(self, entry: Entry, selection: Selection, headers: Headers, method: str) -> Answer:
         ranged = headers.get("range") if method == "GET" else ""
@@ -141,15 +167,6 @@ class DataApp:
             byte_range=ranged,
             if_range=headers.get("if-range"),
         )
-
-
-async def _in_thread(function: Callable[..., T], *args: Any) -> T:
-    """Run blocking work off the loop, under a limiter of this loop's own."""
-    limiter = _LIMITER.get(None)
-    if limiter is None:
-        limiter = anyio.CapacityLimiter(_WORKERS)
-        _LIMITER.set(limiter)
-    return await anyio.to_thread.run_sync(function, *args, limiter=limiter)
 
 
 class _Endpoint:
@@ -208,31 +225,18 @@ async def _read(receive: Receive, headers: Headers) -> bytes:
             return b"".join(parts)
 
 
-def _parse_body(body: bytes) -> Selection:
+def _is_small(headers: Headers) -> bool:
+    length = headers.get("content-length")
+    return length.isdecimal() and int(length) <= _SMALL_BYTES
+
+
+def _parse(body: bytes) -> Any:
     try:
-        request = json.loads(body) if body.strip() else {}
+        return json.loads(body) if body.strip() else {}
     except (ValueError, RecursionError):
         raise SelectionError(
             "The request is not valid JSON.", hint='Send {"row_ids": [...], "columns": [...]} or {}.'
         ) from None
-    return parse_selection(request)
-
-
-def _touch(view: memoryview) -> None:
-    """Read one byte of each page, so that a page that is still on disk is waited for here and not on the loop."""
-    bytes(view[:: mmap.PAGESIZE])
-
-
-async def _send_answer(made: Answer, send: Send, *, head: bool, cold: bool) -> None:
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in made.headers.items()]
-    headers.append((b"content-length", str(made.encoded.nbytes).encode()))
-    await send({"type": "http.response.start", "status": made.status, "headers": headers})
-    if not head:
-        for view in made.slices():
-            if cold:
-                await _in_thread(_touch, view)
-            await send({"type": "http.response.body", "body": view, "more_body": True})
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 async def _send_json(status: int, payload: Any, scope: Scope, send: Send) -> None:
@@ -243,6 +247,8 @@ async def _send_json(status: int, payload: Any, scope: Scope, send: Send) -> Non
         (wire.H_VERSION.encode(), wire.WIRE_VERSION.encode()),
         (b"cache-control", b"no-store"),
     ]
+    if isinstance(payload, dict) and "retry_after_seconds" in payload:
+        headers.append((b"retry-after", str(payload["retry_after_seconds"]).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else text, "more_body": False})
 

@@ -90,7 +90,7 @@ class Guard:
 
 @cache
 def guarded_protocol() -> type[asyncio.Protocol]:
-    """uvicorn's fastest HTTP protocol that is installed, guarded."""
+    """Uvicorn's fastest HTTP protocol that is installed, guarded."""
     name = "httptools" if importlib.util.find_spec("httptools") else "h11"
     module = importlib.import_module(f"uvicorn.protocols.http.{name}_impl")
     base = module.HttpToolsProtocol if name == "httptools" else module.H11Protocol

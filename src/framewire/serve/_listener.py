@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.util
 import logging
+import math
+import os
 import socket
 import threading
+import weakref
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -18,6 +22,8 @@ from framewire.serve._guard import guarded_protocol
 logger = logging.getLogger(__name__)
 
 _START_SECONDS: Final = 30.0
+_BACKSTOP_SECONDS: Final = 2
+"""After the drain every connection is cut; a request that still goes on then (none should) is cancelled so much later."""
 
 
 def uvicorn_config(
@@ -44,7 +50,7 @@ def uvicorn_config(
         access_log=False,
         server_header=False,
         timeout_keep_alive=15,
-        timeout_graceful_shutdown=max(int(drain_seconds), 1),
+        timeout_graceful_shutdown=math.ceil(drain_seconds) + _BACKSTOP_SECONDS,
         **options,
     )
 
@@ -69,11 +75,39 @@ def bind(host: str, port: int) -> socket.socket:
     return sock
 
 
-class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers, which belong to the main program, and with a sign that it is up."""
+class DrainingServer(uvicorn.Server):
+    """uvicorn that breaks what still runs at the end of the drain.
 
-    def __init__(self, config: uvicorn.Config) -> None:
+    By itself it cancels requests, which logs a traceback for each, and then waits for readers that do not read.
+
+    Args:
+        config: Of :func:`uvicorn_config`.
+        drain_seconds: How long running transfers may go on once a stop was asked for.
+    """
+
+    def __init__(self, config: uvicorn.Config, *, drain_seconds: float) -> None:
         super().__init__(config)
+        self._drain_seconds = drain_seconds
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """As uvicorn's, bounded."""
+        cut = asyncio.get_running_loop().call_later(self._drain_seconds, self._cut)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            cut.cancel()
+
+    def _cut(self) -> None:
+        # An abort never sends what is still to come: the client sees fewer bytes than the Content-Length said.
+        for connection in list(self.server_state.connections):
+            connection.transport.abort()
+
+
+class _Server(DrainingServer):
+    """Without signal handlers, which belong to the main program, and with a sign that it is up."""
+
+    def __init__(self, config: uvicorn.Config, *, drain_seconds: float) -> None:
+        super().__init__(config, drain_seconds=drain_seconds)
         self.up = threading.Event()
 
     @contextlib.contextmanager
@@ -83,6 +117,19 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.up.set()
+
+
+_LISTENING: Final[weakref.WeakSet[socket.socket]] = weakref.WeakSet()
+
+
+def _forget_all() -> None:
+    """In a forked child: nobody accepts there, but an inherited socket would keep the port open after its parent's end."""
+    for sock in list(_LISTENING):
+        sock.close()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)
 
 
 class Listener:
@@ -101,7 +148,9 @@ class Listener:
     ) -> None:
         self._sock = bind(host, port)
         self.port: int = self._sock.getsockname()[1]
-        self._server = _Server(uvicorn_config(app, drain_seconds=drain_seconds, max_connections=max_connections))
+        _LISTENING.add(self._sock)
+        config = uvicorn_config(app, drain_seconds=drain_seconds, max_connections=max_connections)
+        self._server = _Server(config, drain_seconds=drain_seconds)
         self._failed: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="framewire-data-plane", daemon=True)
         self._drain_seconds = drain_seconds

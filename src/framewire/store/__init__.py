@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from framewire.store._body import Body, Representation
-from framewire.store._memory import Entry, MemoryStore
+from framewire.store._memory import Entry, Hold, MemoryStore
 from framewire.store._place import Disk, Heap, Kept, Place, SealedMemory
 from framewire.store._room import Reservation, Room, Stats
 
@@ -21,6 +21,7 @@ __all__ = [
     "Disk",
     "Entry",
     "Heap",
+    "Hold",
     "Kept",
     "MemoryStore",
     "Place",
@@ -45,8 +46,26 @@ class BodyStore(Protocol):
         """
         ...
 
-    def put(self, body: Body, reservation: Reservation, *, ttl_seconds: float) -> str:
+    def put(self, body: Body, reservation: Reservation, *, ttl_seconds: float, max_uses: int | None = None) -> str:
         """Keep ``body`` in the reserved room and return its token, which is stored only as a hash."""
+        ...
+
+    def hold(self, entry: Entry, lease: str | None) -> Hold | None:
+        """Lease a use of a limited handle, or take up a lease again; None for handles without a limit.
+
+        Raises:
+            LeasedError, SpentError, ExpiredError, RevokedError: No use is free, now or for good.
+        """
+        ...
+
+    def acknowledge(self, token: str, lease: str, rows: int, checksum: str) -> bool:
+        """Count one use. Returns whether it counts by this call.
+
+        Raises:
+            InvalidTokenError: The handle is unknown.
+            ArgumentError: No such lease, or it was sent something else.
+            LeasedError, SpentError: The lease lapsed and its use is gone.
+        """
         ...
 
     def open(self, token: str) -> AbstractContextManager[Entry]:

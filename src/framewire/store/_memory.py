@@ -8,10 +8,20 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Final
 
-from framewire.errors import ExpiredError, InvalidTokenError, LifecycleError, NoRoomError, RevokedError
+from framewire.errors import (
+    ArgumentError,
+    ExpiredError,
+    InvalidTokenError,
+    LifecycleError,
+    NoRoomError,
+    RevokedError,
+    SpentError,
+)
 from framewire.handle import new_token, token_hash
 from framewire.store._body import Body, Representation
+from framewire.store._leases import Uses
 from framewire.store._place import Heap, Place
 from framewire.store._room import Reservation, Room, Stats
 
@@ -22,17 +32,21 @@ class Entry:
 
     Attributes:
         body: The published table.
+        uses: Leases of a handle of limited use; None where it may be fetched any number of times.
     """
 
+    key: bytes
     body: Body
     room: Room
     memory: Room
     ends_at: float
     ttl_seconds: float
     kept_bytes: int
+    uses: Uses | None = None
     plain_bytes: int = 0
     readers: int = 0
     ended: bool = False
+    revoked: bool = False
     _plain: Representation | None = None
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -53,6 +67,41 @@ class _Tombstone:
     error: type[InvalidTokenError]
     tool: str
     forget_at: float
+    # Kept for acknowledgements that come late or twice.
+    uses: Uses | None = None
+
+
+class Hold:
+    """One fetch's lease of a limited handle, while its answer is sent. Thread-safe; errors as in :class:`Uses`.
+
+    Attributes:
+        lease: Its id, for the client.
+    """
+
+    def __init__(self, store: MemoryStore, entry: Entry, uses: Uses, lease: str) -> None:
+        self.lease = lease
+        self._store, self._entry, self._uses = store, entry, uses
+
+    def announce(self, rows: int, checksum: str) -> None:
+        """What the head of the answer says, and an acknowledgement must repeat."""
+        with self._store._lock:
+            self._uses.announce(self.lease, rows, checksum)
+
+    def touch(self) -> None:
+        """Bytes are about to move. Raises when the lease has lapsed and its use is gone: the transfer must break."""
+        with self._store._lock:
+            self._uses.touch(self.lease, self._store._clock())
+
+    def finish(self) -> None:
+        """The answer goes whole to a client that cannot acknowledge: its use counts."""
+        with self._store._lock:
+            self._uses.finish(self.lease, self._store._clock())
+            self._store._reconsider(self._entry)
+
+    def release(self) -> None:
+        """Nothing was sent: the use is free again."""
+        with self._store._lock:
+            self._uses.release(self.lease, self._store._clock())
 
 
 class MemoryStore:
@@ -97,15 +146,17 @@ class MemoryStore:
                 raise
         return self._spill.reserve(nbytes)
 
-    def put(self, body: Body, reservation: Reservation, *, ttl_seconds: float) -> str:
+    def put(self, body: Body, reservation: Reservation, *, ttl_seconds: float, max_uses: int | None = None) -> str:
         """See ``BodyStore.put``."""
         reservation.resize(body.nbytes)
         token = new_token()
-        entry = Entry(body, reservation.room, self._room, self._clock() + ttl_seconds, ttl_seconds, body.nbytes)
+        ends_at = self._clock() + ttl_seconds
+        uses = None if max_uses is None else Uses(max_uses, ends_at=ends_at, call_again=_call_again(body.tool))
+        entry = Entry(token_hash(token), body, reservation.room, self._room, ends_at, ttl_seconds, body.nbytes, uses)
         with self._lock:
             self._check_open()
-            self._entries[token_hash(token)] = entry
-            heapq.heappush(self._ends, (entry.ends_at, token_hash(token)))
+            self._entries[entry.key] = entry
+            heapq.heappush(self._ends, (entry.ends_at, entry.key))
             reservation.keep()
         return token
 
@@ -125,12 +176,46 @@ class MemoryStore:
                 self._readers -= 1
                 self._settle(entry)
 
+    def hold(self, entry: Entry, lease: str | None) -> Hold | None:
+        """See ``BodyStore.hold``."""
+        uses = entry.uses
+        if uses is None:
+            return None
+        with self._lock:
+            if lease is None:
+                lease = uses.acquire(self._clock())
+            else:
+                uses.resume(lease, self._clock())
+            return Hold(self, entry, uses, lease)
+
+    def acknowledge(self, token: str, lease: str, rows: int, checksum: str) -> bool:
+        """See ``BodyStore.acknowledge``."""
+        key = token_hash(token)
+        with self._lock:
+            entry, stone = self._entries.get(key), self._tombstones.get(key)
+            found = entry or stone
+            if found is None:
+                raise _unknown_handle()
+            if found.uses is None:
+                raise ArgumentError(
+                    "Fetches of this resource_url are not counted.", hint="Acknowledge only answers with S2SP-Lease."
+                )
+            counts = found.uses.acknowledge(lease, rows, checksum, self._clock())
+            if entry is not None:
+                self._reconsider(entry)
+            return counts
+
     def revoke(self, token: str) -> None:
         """See ``BodyStore.revoke``."""
         key = token_hash(token)
         with self._lock:
-            self._find(key)
-            self._end(key, RevokedError)
+            entry = self._find(key)
+            if entry.uses is None:
+                self._end(key, RevokedError)
+                return
+            entry.uses.revoke()
+            entry.revoked = True
+            self._reconsider(entry)
 
     def sweep(self) -> float | None:
         """See ``BodyStore.sweep``."""
@@ -138,8 +223,9 @@ class MemoryStore:
         with self._lock:
             while self._ends and self._ends[0][0] <= now:
                 _, key = heapq.heappop(self._ends)
-                if key in self._entries and self._entries[key].ends_at <= now:
-                    self._end(key, ExpiredError)
+                entry = self._entries.get(key)
+                if entry is not None and (entry.ends_at <= now or entry.revoked):
+                    self._reconsider(entry)
                 elif key in self._tombstones and self._tombstones[key].forget_at <= now:
                     del self._tombstones[key]
             return max(self._ends[0][0] - now, 0.0) if self._ends else None
@@ -174,21 +260,35 @@ class MemoryStore:
     def _find(self, key: bytes) -> Entry:
         entry = self._entries.get(key)
         if entry is not None and entry.ends_at <= self._clock():
-            self._end(key, ExpiredError)
-            entry = None
+            self._reconsider(entry)
+            entry = self._entries.get(key)
         if entry is not None:
             return entry
         stone = self._tombstones.get(key)
         if stone is None:
-            raise InvalidTokenError("The resource_url is unknown to its server.", hint=_call_again(""))
-        what = "has expired" if stone.error is ExpiredError else "was revoked"
-        raise stone.error(f"The resource_url {what}.", hint=_call_again(stone.tool))
+            raise _unknown_handle()
+        raise stone.error(f"The resource_url {_ENDINGS[stone.error]}.", hint=_call_again(stone.tool))
+
+    def _reconsider(self, entry: Entry) -> None:
+        """End the entry if nothing of it can be asked for any more; one with leases out waits for them."""
+        now, uses = self._clock(), entry.uses
+        if entry.key not in self._entries:
+            return
+        if uses is None or uses.is_over(now):
+            spent = uses is not None and uses.counted == uses.max_uses
+            late = entry.ends_at <= now
+            self._end(
+                entry.key,
+                SpentError if spent else RevokedError if entry.revoked else ExpiredError if late else SpentError,
+            )
+        elif entry.ends_at <= now or entry.revoked:
+            heapq.heappush(self._ends, (uses.next_lapse(now) or now, entry.key))
 
     def _end(self, key: bytes, error: type[InvalidTokenError]) -> None:
         entry = self._entries.pop(key)
         entry.ended = True
         # Remembered for one more lifetime, so that a late fetch hears why and what to call, instead of "unknown".
-        stone = _Tombstone(error, entry.body.tool, self._clock() + entry.ttl_seconds)
+        stone = _Tombstone(error, entry.body.tool, self._clock() + entry.ttl_seconds, entry.uses)
         self._tombstones[key] = stone
         heapq.heappush(self._ends, (stone.forget_at, key))
         self._settle(entry)
@@ -199,6 +299,17 @@ class MemoryStore:
             self._room.release(entry.plain_bytes)
             entry.kept_bytes = entry.plain_bytes = 0
             entry.body.kept.close()
+
+
+_ENDINGS: Final[dict[type[InvalidTokenError], str]] = {
+    ExpiredError: "has expired",
+    RevokedError: "was revoked",
+    SpentError: "was used as often as it may be",
+}
+
+
+def _unknown_handle() -> InvalidTokenError:
+    return InvalidTokenError("The resource_url is unknown to its server.", hint=_call_again(""))
 
 
 def _call_again(tool: str) -> str:

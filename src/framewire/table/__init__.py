@@ -55,7 +55,7 @@ def to_table(data: Tabular) -> pa.Table:
         return rows_without_columns(raw.num_rows)
     fields = [wire_field(field) for field in raw.schema]  # refused types first: that needs no look at the values
     if not is_checked:
-        validate(raw)
+        raw = validate(raw)
     table = _in_wire_types(merge_small(raw), fields)
     check_seconds(table)
     return compact(table)

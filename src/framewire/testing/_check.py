@@ -12,6 +12,8 @@ from framewire.testing._values import tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from hypothesis.strategies import SearchStrategy
+
 __all__ = ["check_tables", "exact_values"]
 
 _types = pa.types
@@ -52,14 +54,19 @@ def _map_entries(scalar: pa.Scalar) -> list[dict[str, pa.Scalar]]:
 
 
 def check_tables(
-    check: Callable[[pa.Table], None], *, kinds: Collection[str] = WIRE_KINDS, settings: Any = None, **limits: int
+    check: Callable[..., None],
+    *more: SearchStrategy[Any],
+    kinds: Collection[str] = WIRE_KINDS,
+    settings: Any = None,
+    **limits: int,
 ) -> None:
     """Run a check on drawn tables, and see to it that every kind of type was among them.
 
     A random draw leaves some kind out now and then; for such a one a few tables of it are drawn on purpose.
 
     Args:
-        check: Raises when something is wrong with the table.
+        check: Is given the table, then what ``more`` drew. Raises when something is wrong.
+        more: Further strategies, as for the choice of rows.
         kinds: The kinds to draw.
         settings: Hypothesis settings; by default those of the loaded profile.
         limits: ``max_depth``, ``max_columns`` and ``max_rows`` as for ``tables``.
@@ -67,22 +74,22 @@ def check_tables(
     Raises:
         AssertionError: The check failed, or a kind was never drawn.
     """
-    strategies()
+    st = strategies()
     from hypothesis import given
     from hypothesis import settings as make_settings
 
     seen: set[str] = set()
 
-    def run(table: pa.Table) -> None:
-        for field in table.schema:
+    def run(drawn: tuple[Any, ...]) -> None:
+        for field in drawn[0].schema:
             seen.update(kinds_of(field.type))
-        check(table)
+        check(*drawn)
 
     profile = settings or make_settings()
-    profile(given(tables(kinds=kinds, **limits))(run))()
+    profile(given(st.tuples(tables(kinds=kinds, **limits), *more))(run))()
     few = make_settings(profile, max_examples=5)
     for kind in sorted(set(kinds) - seen):
         depth = limits.get("max_depth", 3)
         named = arrow_types(kinds=kinds, max_depth=depth, outermost=kind).map(lambda one: pa.schema([("c0", one)]))
-        few(given(tables(named))(run))()
+        few(given(st.tuples(tables(named), *more))(run))()
     assert seen == set(kinds), f"never drawn: {sorted(set(kinds) - seen)}"

@@ -13,6 +13,7 @@ from framewire.tools._keeper import PlaneKeeper, address, warn_unreachable
 from framewire.tools._registry import Registered, StrictArguments
 from framewire.tools._resource import resource_tool
 from framewire.tools._signature import argument_names
+from framewire.tools._stdio import signals_end_stdin
 
 __all__ = [
     "CONSUMER_TEACHING",
@@ -25,5 +26,6 @@ __all__ = [
     "consumer_tool",
     "describe",
     "resource_tool",
+    "signals_end_stdin",
     "warn_unreachable",
 ]

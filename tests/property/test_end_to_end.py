@@ -1,0 +1,226 @@
+"""What a tool returns is what arrives: every route in, over the real store and the real wire, to every form out."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple, NoReturn
+
+import duckdb
+import httpx
+import pyarrow as pa
+import pytest
+from hypothesis import strategies as st
+
+from framewire import wire
+from framewire._rows import decode_rows
+from framewire._typestring import parse_type
+from framewire.errors import UnsupportedValueError
+from framewire.fetch import DirectTransport, PeerPolicy, fetch
+from framewire.frame import FORMS, Form, to_form
+from framewire.handle import Handle
+from framewire.plane import DataPlane
+from framewire.settings import Settings
+from framewire.testing import WIRE_KINDS, check_tables, kinds_of
+from tests.property import model
+from tests.property.routes import DUCKDB_KINDS, ROUTES, as_arrow, look_at, python_rows, through_duckdb
+
+ARROW: Final = {"Accept": wire.ARROW_STREAM, "Accept-Encoding": "identity"}
+VIEWS: Final = {**ARROW, wire.H_TYPES: wire.TYPES_VIEWS}
+JSON: Final = {"Accept": "*/*", "Accept-Encoding": "identity"}
+
+
+class Wire:
+    """A data plane, and clients that speak to it over a socket."""
+
+    def __init__(self, plane: DataPlane) -> None:
+        self.plane = plane
+        # Allowed and not trusted: what arrives is checked in full.
+        self.policy = PeerPolicy(allow=[plane.base_url])
+        self.settings = Settings()
+        self.transport = DirectTransport()
+        self.address = "127.0.0.1"
+
+    def fetch(self, handle: Handle, row_ids: Any = None, columns: Any = None) -> pa.Table:
+        return fetch(handle.resource_url, row_ids, columns, settings=self.settings, policy=self.policy)
+
+    def ask(self, handle: Handle, headers: dict[str, str], payload: dict[str, Any] | None = None) -> bytes:
+        """The bytes of an answer, as any client gets them."""
+        method = "GET" if payload is None else "POST"
+        request = httpx.Request(method, handle.resource_url, headers=headers, json=payload)
+        request.extensions["framewire.address"] = self.address
+        response = self.transport.handle_request(request)
+        assert response.status_code == 200, response.read()
+        return bytes(response.read())
+
+
+@pytest.fixture(scope="module")
+def line() -> Iterator[Wire]:
+    with DataPlane() as plane:
+        line = Wire(plane)
+        try:
+            yield line
+        finally:
+            line.transport.close()
+
+
+def _received(table: pa.Table) -> dict[str, list[Any]]:
+    """The model of what arrived, without the ids, which are checked."""
+    values = model.of_table(table)
+    assert values.pop(wire.ROW_ID) == list(range(table.num_rows))
+    return values
+
+
+def _check_forms(body: pa.Table, expected: dict[str, list[Any]], used: Counter[str], route: str) -> None:
+    for form in FORMS:
+        if form is Form.ROWS:
+            _check_rows_form(body, expected)
+        else:
+            assert _received(as_arrow(to_form(body, form))) == expected, form
+        used[f"{route} to {form.value}"] += 1
+
+
+def _check_rows_form(body: pa.Table, expected: dict[str, list[Any]]) -> None:
+    holds = model.python_holds(body)
+    try:
+        rows = to_form(body, Form.ROWS)
+    except UnsupportedValueError as error:
+        assert holds is not True
+        assert error.details["column"] in expected
+        return
+    assert holds is not False
+    values = model.of_rows(rows, body.schema)
+    assert values.pop(wire.ROW_ID) == list(range(body.num_rows))
+    assert values == expected
+
+
+def test_every_route_to_every_form(line: Wire) -> None:
+    """And publishing changes none of them."""
+    used: Counter[str] = Counter()
+    duckdb_kinds: set[str] = set()
+    row_kinds: set[str] = set()
+
+    def publish(data: Any, expected: dict[str, list[Any]], route: str) -> None:
+        before = look_at(data)
+        handle = line.plane.publish(data)
+        assert look_at(data) == before, route
+        body = line.fetch(handle)
+        line.plane.revoke(handle)
+        assert _received(body) == expected, route
+        _check_forms(body, expected, used, route)
+
+    def check(drawn: pa.Table) -> None:
+        table = _published_columns(drawn)
+        if table.num_columns < drawn.num_columns:
+            with pytest.raises(UnsupportedValueError, match="too far for milliseconds"):
+                line.plane.publish(drawn)
+        expected = model.of_table(table)
+        for route, make in ROUTES.items() if table.num_columns else ():
+            data = make(table)
+            publish(data, model.of_table(pa.table(data)) if route == "pa.RecordBatch" else expected, route)
+        relation = through_duckdb(table, connection)
+        if relation is not None:
+            publish(relation, {name: expected[name] for name in relation.columns}, "duckdb")
+            duckdb_kinds.update(*(kinds_of(table.schema.field(name).type) for name in relation.columns))
+        rows = table.select([name for name in table.column_names if _is_written_in_python(table.select([name]))])
+        if rows.num_columns and rows.num_rows:
+            publish(python_rows(rows), model.without_maps(model.of_table(rows)), "list[dict]")
+            row_kinds.update(*map(kinds_of, rows.schema.types))
+
+    with duckdb.connect() as connection:
+        check_tables(check, max_rows=5)
+    assert set(used) == {f"{route} to {form.value}" for route in [*ROUTES, "duckdb", "list[dict]"] for form in FORMS}
+    assert duckdb_kinds == DUCKDB_KINDS
+    assert row_kinds == WIRE_KINDS
+
+
+def _published_columns(table: pa.Table) -> pa.Table:
+    """Without the columns that publishing refuses."""
+    return table.select([name for name in table.column_names if not model.is_refused(table.select([name]))])
+
+
+def _is_written_in_python(column: pa.Table) -> bool:
+    return model.python_holds(column) is True and not model.python_overflows(column)
+
+
+def test_every_representation_of_an_answer(line: Wire) -> None:
+    """Views, plain text and the reference's JSON hold the same."""
+
+    def check(drawn: pa.Table) -> None:
+        table = _published_columns(drawn)
+        expected = model.of_table(table)
+        handle = line.plane.publish(table)
+        views = line.fetch(handle)
+        plain = pa.ipc.open_stream(line.ask(handle, ARROW)).read_all()
+        plain.validate(full=True)
+        answer = json.loads(line.ask(handle, JSON, {}), parse_constant=_refuse)
+        line.plane.revoke(handle)
+        assert not any("view" in kind for field in plain.schema for kind in kinds_of(field.type))
+        assert _received(views) == _received(plain) == expected
+        assert answer["total_rows"] == table.num_rows
+        if table.num_rows:
+            schema = pa.schema([(name, parse_type(text)) for name, text in handle.schema.items()])
+            assert _received(decode_rows(answer["body"], schema)) == expected
+
+    check_tables(check)
+
+
+def _refuse(text: str) -> NoReturn:
+    raise AssertionError(f"{text} is not JSON")
+
+
+class Chosen(NamedTuple):
+    """A selection as a client writes it, and the rows that it means."""
+
+    row_ids: list[Any]
+    rows: list[int]
+
+
+def _choose(data: st.DataObject, total: int) -> Chosen:
+    """Ids in any order, as integers, whole floats and text, and ranges, the last one open."""
+    row_ids: list[Any] = []
+    rows: list[int] = []
+    for _ in range(data.draw(st.integers(0, 4))):
+        first = data.draw(st.integers(0, total - 1)) if total else 0
+        last = data.draw(st.integers(first, total - 1)) if total else 0
+        shapes = ["int", "float", "text", "range", "open"] if total else ["open"]
+        shape = data.draw(st.sampled_from(shapes))
+        meant = {"range": range(first, last + 1), "open": range(first, total)}.get(shape, range(first, first + 1))
+        rows += meant
+        row_ids.append({"int": first, "float": float(first), "text": str(first), "open": f"{first}-"}.get(
+            shape, f"{first}-{last}"
+        ))  # fmt: skip
+    return Chosen(row_ids, rows)
+
+
+def test_a_selection_is_that_of_lists(line: Wire) -> None:
+    """Rows and columns in the order asked for, duplicates kept, in all three representations."""
+
+    def check(drawn: pa.Table, data: st.DataObject) -> None:
+        table = _published_columns(drawn)
+        handle = line.plane.publish(table)
+        chosen = _choose(data, table.num_rows)
+        names = data.draw(st.none() | st.lists(st.sampled_from(table.column_names), unique=True)
+                          if table.num_columns else st.none())  # fmt: skip
+        whole = model.of_table(table)
+        expected = {name: [whole[name][row] for row in chosen.rows] for name in names or table.column_names}
+        if names == []:
+            expected = {}
+        payload = {"row_ids": chosen.row_ids} | ({} if names is None else {"columns": names})
+        views = line.fetch(handle, chosen.row_ids, names)
+        plain = pa.ipc.open_stream(line.ask(handle, ARROW, payload)).read_all()
+        answer = json.loads(line.ask(handle, JSON, payload))
+        line.plane.revoke(handle)
+        for body in (views, plain):
+            assert body.column_names == [wire.ROW_ID, *expected]
+            values = model.of_table(body)
+            assert values.pop(wire.ROW_ID) == chosen.rows
+            assert values == expected
+        assert [row[wire.ROW_ID] for row in answer["body"]] == chosen.rows
+        if chosen.rows:
+            schema = pa.schema([(name, parse_type(handle.schema[name])) for name in [wire.ROW_ID, *expected]])
+            values = model.of_table(decode_rows(answer["body"], schema))
+            assert {name: values[name] for name in expected} == expected
+
+    check_tables(check, st.data())
