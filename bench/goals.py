@@ -134,12 +134,12 @@ def _bulk(text: str, needs: float, theirs: str, *, ours: str = "framewire", per_
 
 GOALS = (
     _bulk("lineitem to a frame, trusted, of raw sendall", 0.9, "raw-sendall"),
-    _bulk("of raw sendfile", 0.7, "raw-sendfile"),
-    _bulk("of Flight", 5, "flight"),
-    _bulk("of vgi-rpc", 15, "vgi-rpc"),
-    _bulk("of mcp-sd, in rows per second", 500, "mcp-sd", per_row=True),
-    _bulk("lineitem, validated, of raw sendall", 0.6, "raw-sendall", ours="framewire-validated"),
-    _bulk("of Flight", 3, "flight", ours="framewire-validated"),
+    _bulk("lineitem to a frame, trusted, of raw sendfile", 0.7, "raw-sendfile"),
+    _bulk("lineitem to a frame, trusted, of Flight", 5, "flight"),
+    _bulk("lineitem to a frame, trusted, of vgi-rpc", 15, "vgi-rpc"),
+    _bulk("lineitem to a frame, trusted, of mcp-sd (rows/s)", 500, "mcp-sd", per_row=True),
+    _bulk("lineitem to a frame, validated, of raw sendall", 0.6, "raw-sendall", ours="framewire-validated"),
+    _bulk("lineitem to a frame, validated, of Flight", 3, "flight", ours="framewire-validated"),
     Goal(
         "one host: 1 GB of numbers", 1, False, _milliseconds("bulk", "numbers_1gb", "framewire-one-host"), "ms", MODES
     ),

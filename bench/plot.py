@@ -47,9 +47,8 @@ def draw(results: Results, folder: Path) -> list[Path]:
     axes.bar_label(bars, [f"{_speed(r):.2f}" if _speed(r) >= 0.1 else f"{_speed(r):.3f}" for r in records], padding=4)
     axes.set_xlabel("GB/s (medians)")
     rows = max(r.rows for r in records)
-    axes.set_title(
-        f"TPC-H lineitem, {rows / 1e6:.1f} M rows, from one process into a Polars frame in another", loc="left"
-    )
+    title = f"TPC-H lineitem ({rows / 1e6:.1f} M rows), from one process into a Polars frame in another"
+    figure.suptitle(title, x=0.01, horizontalalignment="left", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.12)
     paths = [folder / "bulk.png", folder / "bulk.svg"]

@@ -378,10 +378,26 @@ def test_views_are_counted_exactly_at_the_bound(kind: pa.DataType) -> None:
 
 
 def test_what_lies_under_a_null_does_not_count() -> None:
-    texts = pa.array(["x" * 1000] * 100, pa.string_view())
-    hidden = pa.Array.from_buffers(texts.type, 100, [pa.py_buffer(b"\x01" + bytes(12)), *texts.buffers()[1:]])
-    table = pa.table({"x": hidden})
-    assert check_expanded(table, 10_000, stored_bytes=1600) == 1600
+    one = pa.array(["x" * 1000], pa.string_view())
+    views = pa.py_buffer(bytes(one.buffers()[1])[:16] * 50)
+    shown = {}
+    for bitmap in (b"\xff" * 7, b"\x03" + bytes(6)):
+        array = pa.Array.from_buffers(one.type, 50, [pa.py_buffer(bitmap), views, one.buffers()[2]])
+        shown[array.null_count] = array
+    held = one.buffers()[2].size
+    assert check_expanded(pa.table({"x": shown[48]}), 3000, stored_bytes=held) == max(2000, held)
+    with pytest.raises(TooLargeError, match="50000 bytes"):
+        check_expanded(pa.table({"x": shown[0]}), 3000, stored_bytes=held)
+
+
+def test_offsets_that_fall_hide_nothing() -> None:
+    """Values are looked at before they are validated: less than nothing is not taken off."""
+    offsets = pa.py_buffer(np.array([0, 5000, 0], np.int32))
+    words = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"x" * 5000)])
+    table = pa.table({"x": pa.DictionaryArray.from_arrays(pa.array([0, 1]), words, safe=False)})
+    assert check_expanded(table, 10_000, stored_bytes=0) >= 5000
+    with pytest.raises(TooLargeError):
+        check_expanded(table, 4_000, stored_bytes=0)
 
 
 @pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -181,8 +182,8 @@ class CuttingProxy:
                 break
             client.sendall(chunk)
             sent += len(chunk)
-        for sock in (client, server):
-            sock.shutdown(socket.SHUT_RDWR) if sock.fileno() >= 0 else None
+        with contextlib.suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
         pump.join()
 
     def _forward(self, client: socket.socket, server: socket.socket) -> None:
@@ -190,6 +191,7 @@ class CuttingProxy:
             while chunk := client.recv(65536):
                 self.requests.append(chunk)
                 server.sendall(chunk)
+            server.shutdown(socket.SHUT_RDWR)
         except OSError:
             pass
 

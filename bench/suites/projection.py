@@ -14,9 +14,7 @@ CASES: tuple[tuple[str, dict[str, Any]], ...] = (("whole", {}), ("2 of 16", {"co
 
 def run(session: Session) -> None:
     """Results dropped."""
-    for contender in session.choose(
-        "framewire", "framewire-validated", "flight", "user-written", "parquet-http", "mcp-sd"
-    ):
+    for contender in session.choose("framewire", "framewire-validated", "flight", "user-written", "parquet-http"):
         session.attempt(f"projection {contender.name}", partial(_measure, session, contender))
 
 

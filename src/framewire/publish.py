@@ -38,7 +38,7 @@ def publish_table(
         raise SettingError(f"max_uses is {max_uses!r}.", hint="It takes 1 or more, or None for any number.")
     numbered = add_row_id(table)
     with store.reserve(int(numbered.get_total_buffer_size()), spill=True) as reservation:
-        body = Body.build(numbered, tool=tool, place=reservation.place)
+        body = Body.of(numbered, tool=tool, place=reservation.place)
         expires_at = datetime.now(UTC) + timedelta(seconds=ttl_seconds)
         token = store.put(body, reservation, ttl_seconds=ttl_seconds, max_uses=max_uses)
     return Handle(

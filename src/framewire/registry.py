@@ -183,7 +183,13 @@ def _folder(chosen: str | None, *, create: bool) -> Path | None:
     of the environment, so two servers of one user would look in different places.
     """
     session = Path(f"/run/user/{os.geteuid()}")
-    folder = Path(chosen) if chosen else session / "framewire" if session.is_dir() else Path(f"/tmp/framewire-{os.geteuid()}")
+    folder = (
+        Path(chosen)
+        if chosen
+        else session / "framewire"
+        if session.is_dir()
+        else Path(f"/tmp/framewire-{os.geteuid()}")
+    )
     try:
         if create:
             folder.mkdir(mode=0o700, exist_ok=True)

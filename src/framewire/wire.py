@@ -24,6 +24,8 @@ TOKEN_ALPHABET: Final = "abcdefghijklmnopqrstuvwxyz234567"
 ARROW_STREAM: Final = "application/vnd.apache.arrow.stream"
 """Registered with IANA for the Arrow IPC streaming format."""
 JSON: Final = "application/json"
+CODECS: Final = ("zstd", "lz4")
+"""Arrow's buffer compressions, as the parameter ``codecs`` of the media type names them."""
 DATA_URL_PREFIX: Final = "data:application/vnd.apache.arrow.stream;base64,"
 
 # --- headers -----------------------------------------------------------------------------------------------------------
@@ -54,6 +56,8 @@ SLICE_BYTES: Final = 1 << 20
 """Bytes handed to the HTTP server at a time: large enough to amortise a call, small enough for back-pressure."""
 MAX_REQUEST_BYTES: Final = 16 << 20
 """Largest request body: about two million scattered row ids."""
+MIN_COMPRESSED_BYTES: Final = 64 << 10
+"""Bodies below this are sent as they are: a round trip costs more than their bytes."""
 MAX_JSON_ANSWER_BYTES: Final = 64 << 20
 """Largest JSON answer to a reference client; Arrow has no such limit."""
 MAX_REPLY_BYTES: Final = 1 << 20

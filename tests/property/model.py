@@ -118,13 +118,15 @@ def leaves(table: pa.Table) -> Iterator[Any]:
 
 
 def is_refused(table: pa.Table) -> bool:
-    """Whether the types page says that publishing refuses a value: seconds beyond 64 bits of milliseconds."""
+    """Whether the types page says that publishing refuses a value: seconds and days that are too far."""
     limit = (2**63 - 1) // 1000
-    return any(
-        abs(leaf.value) > limit
-        for leaf in leaves(table)
-        if (_t.is_timestamp(leaf.type) or _t.is_duration(leaf.type)) and leaf.type.unit == "s"
-    )
+    for leaf in leaves(table):
+        if (_t.is_timestamp(leaf.type) or _t.is_duration(leaf.type)) and leaf.type.unit == "s":
+            if abs(leaf.value) > limit:
+                return True
+        elif _t.is_date64(leaf.type) and not -(2**31) <= leaf.value // 86_400_000 < 2**31:
+            return True
+    return False
 
 
 def python_holds(table: pa.Table) -> bool | None:

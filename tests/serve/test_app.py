@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +13,7 @@ import pyarrow.ipc
 import pytest
 
 from framewire import _ipc
+from framewire.errors import BadBodyError
 from framewire.plane import DataPlane
 from framewire.settings import Settings
 
@@ -241,3 +243,54 @@ async def test_nothing_is_held_after_the_answers(client: httpx.AsyncClient, plan
     await client.get(url)
     stats = plane.stats()
     assert (stats.readers, stats.reserved_bytes) == (0, 0)
+
+
+# --- compression --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def far(plane: DataPlane) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(app=plane.app, client=("192.0.2.9", 5))
+    async with httpx.AsyncClient(transport=transport) as client:
+        yield client
+
+
+def _buffers_are_compressed(content: bytes) -> bool:
+    try:
+        _ipc.decode(pa.py_buffer(content), rows=None, max_rows=10**7, max_bytes=10**9)
+    except BadBodyError as exc:
+        return "compress" in exc.message
+    return False
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+async def test_codecs_are_used_for_far_clients_that_read_them(
+    client: httpx.AsyncClient, far: httpx.AsyncClient, plane: DataPlane, codec: str
+) -> None:
+    table = pa.table({"n": pa.array(range(100_000), pa.int64()), "s": ["the same text again"] * 100_000})
+    url = plane.publish_table(table).resource_url
+    asking = ARROW | {"Accept": f'text/html;q=0.1, {ARROW["Accept"]}; codecs="{codec}"'}
+    near, sent = await client.get(url, headers=asking), await far.get(url, headers=asking)
+    assert len(sent.content) < len(near.content) // 2
+    assert near.headers["etag"] != sent.headers["etag"]
+    assert _buffers_are_compressed(sent.content)
+    assert _read(sent).equals(_read(near))
+    assert (await far.get(url, headers=asking)).content == sent.content
+    assert (await far.get(url, headers=ARROW)).content == near.content
+    projected = await far.post(url, json={"columns": ["s"]}, headers=asking)
+    assert _buffers_are_compressed(projected.content)
+    assert _read(projected).column_names == ["_row_id", "s"]
+
+
+async def test_what_does_not_shrink_is_sent_as_it_is(far: httpx.AsyncClient, plane: DataPlane) -> None:
+    noise = {
+        f"x{i}": pa.Array.from_buffers(pa.float64(), 20_000, [None, pa.py_buffer(os.urandom(160_000))])
+        for i in range(8)
+    }
+    url = plane.publish_table(pa.table(noise)).resource_url
+    asking = ARROW | {"Accept": f'{ARROW["Accept"]}; codecs="zstd, lz4"'}
+    for answer in (
+        await far.get(url, headers=asking),
+        await far.post(url, json={"columns": list(noise)}, headers=asking),
+    ):
+        assert not _buffers_are_compressed(answer.content)

@@ -20,7 +20,7 @@ class Clock:
 
 
 def _body(rows: int = 100, tool: str = "flights") -> Body:
-    return Body.build(add_row_id(pa.table({"x": pa.array(range(rows), pa.int64())})), tool=tool)
+    return Body.of(add_row_id(pa.table({"x": pa.array(range(rows), pa.int64())})), tool=tool)
 
 
 def _put(store: MemoryStore, body: Body, ttl_seconds: float = 10) -> str:
@@ -102,13 +102,14 @@ def test_expired_bodies_make_room_for_a_publish() -> None:
 
 def test_the_plain_form_is_made_once_and_counted() -> None:
     table = add_row_id(pa.table({"s": pa.array(["a text longer than twelve bytes"] * 10, pa.string_view())}))
-    body = Body.build(table)
+    body = Body.of(table)
     store = MemoryStore(1 << 20)
     token = _put(store, body)
     with store.open(token) as entry:
         assert entry.body.has_views
-        plain = entry.plain()
-        assert plain is entry.plain()
+        plain = entry.form(views=False)
+        assert plain is entry.form(views=False)
+        assert entry.form(views=True) is body.stored
         assert plain.etag != body.stored.etag
         assert store.stats().held_bytes == body.nbytes + plain.buffer.size
     store.revoke(token)
@@ -151,6 +152,6 @@ def test_many_threads_leave_the_count_right() -> None:
 
 def test_dictionaries_are_unified_so_that_any_range_can_be_sent() -> None:
     column = pa.chunked_array([pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "b"]).dictionary_encode()])
-    body = Body.build(add_row_id(pa.table({"d": column})))
+    body = Body.of(add_row_id(pa.table({"d": column})))
     assert body.table.column("d").to_pylist() == ["a", "b", "c", "b"]
     assert len({id(c.dictionary) and c.dictionary.to_pylist().__repr__() for c in body.table.column("d").chunks}) == 1

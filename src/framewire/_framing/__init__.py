@@ -21,7 +21,7 @@ from typing import Final
 import pyarrow as pa
 
 from framewire import wire
-from framewire._framing._batches import Batches, Limits
+from framewire._framing._batches import Batches, Limits, too_large
 from framewire._framing._expanded import check_expanded
 from framewire._framing._flatbuffer import PastTheEnd, Table, malformed, refused
 from framewire._framing._schema import Schema, read_schema
@@ -190,10 +190,7 @@ class _Walk:
         groups = [self._records, *self._dictionaries.values()]
         expanded = sum(group.check(self._stream, self._limits) for group in groups)
         if expanded > self._limits.max_bytes:
-            raise TooLargeError(
-                f"The body holds {expanded} bytes once decoded, above {self._limits.max_bytes}.",
-                hint="Raise FRAMEWIRE_MAX_BODY_BYTES or select fewer rows.",
-            )
+            raise too_large(expanded, self._limits)
         return StreamShape(
             rows=self._rows,
             columns=self._schema.columns,

@@ -93,14 +93,12 @@ class Batches:
 
         Raises:
             BadBodyError: Lengths, counts or places contradict each other.
-            TooLargeError: They come to more than ``limits.max_bytes``.
+            TooLargeError: A column alone comes to more than ``limits.max_bytes``.
         """
         if not self.rows:
             return 0
         lengths, nulls = self._lengths(limits)
         weight = sum(int(lengths[:, node].sum(dtype=np.float64)) for node in self.layout.weightless)
-        if weight > limits.max_bytes:
-            raise _too_large(weight, limits)
         batch, template = self._templates()
         if not len(template):
             return weight
@@ -111,10 +109,8 @@ class Batches:
         if any(self.compressed):
             plain = _plain_sizes(stream, starts + offsets, sizes, np.array(self.compressed)[batch])
         total = int(plain.sum(dtype=np.float64)) + weight
-        if total > limits.max_bytes:
-            raise _too_large(total, limits)
         self._check_sizes(lengths, nulls, batch, template, plain)
-        return total + self._joined(np.bincount(batch, plain, len(self.rows)), limits)
+        return total + self._joined(np.bincount(batch, plain, len(self.rows)))
 
     def _lengths(self, limits: Limits) -> tuple[_Ints, _Ints]:
         """Length and nulls of each node (columns) of each batch (rows); node 0 is the batch itself."""
@@ -130,7 +126,7 @@ class Batches:
             raise malformed(f"{self._column(wrong)} has another number of rows than its table")
         # A row takes a bit at least, or is weighed as a byte.
         if (lengths[:, 1:] > 8 * limits.max_bytes).any():
-            raise _too_large(int(lengths[:, 1:].max() // 8), limits)
+            raise too_large(int(lengths[:, 1:].max() // 8), limits)
         return lengths, nulls
 
     def _templates(self) -> tuple[_Ints, _Ints]:
@@ -161,7 +157,7 @@ class Batches:
     def _column(self, wrong: _Bools) -> str:
         return f"column {self.layout.names[int(np.argmax(wrong.any(axis=0)))]!r}"
 
-    def _joined(self, sizes: npt.NDArray[Any], limits: Limits) -> int:
+    def _joined(self, sizes: npt.NDArray[Any]) -> int:
         """Bytes of dictionaries that deltas are joined to: each makes a new one of all that came before."""
         if not any(self.deltas):
             return 0
@@ -169,8 +165,6 @@ class Batches:
         for size, delta in zip(sizes.tolist(), self.deltas, strict=True):
             current = current + size if delta else size
             joined += int(current) if delta else 0
-        if joined > limits.max_bytes:
-            raise _too_large(joined, limits)
         return joined
 
 
@@ -204,7 +198,8 @@ def _plain_sizes(stream: memoryview, places: _Ints, sizes: _Ints, compressed: _B
     return plain
 
 
-def _too_large(nbytes: int, limits: Limits) -> TooLargeError:
+def too_large(nbytes: int, limits: Limits) -> TooLargeError:
+    """The error for a stream that would come to ``nbytes``."""
     return TooLargeError(
         f"The body holds {nbytes} bytes once decoded, above {limits.max_bytes}.",
         hint="Raise FRAMEWIRE_MAX_BODY_BYTES or select fewer rows.",

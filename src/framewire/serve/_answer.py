@@ -70,9 +70,10 @@ def answer(
         chosen = _select(table, rows, names, store, room, max_selection_bytes)
         if not wants.arrow:
             return _json(chosen, room.pop_all())
-        if not wants.views:
+        if not wants.views and entry.body.has_views:
+            _reserve(store, room, int(chosen.nbytes))
             chosen = chosen.cast(_ipc.plain_schema(chosen.schema))
-        encoded = _ipc.encode(chosen)
+        encoded = _ipc.encode(chosen, codec=_codec(chosen, wants, store, room))
         return Answer(200, _headers(encoded.checksum, chosen.num_rows), encoded, room.pop_all())
 
 
@@ -89,7 +90,7 @@ def _columns(selection: Selection, table: pa.Table) -> list[str] | None:
 
 def _whole(entry: Entry, wants: Wants, byte_range: str, if_range: str) -> Answer:
     body = entry.body
-    form = body.stored if wants.views or not body.has_views else _plain(entry)
+    form = _form(entry, wants)
     view = memoryview(form.buffer).cast("B")
     headers = _headers(form.checksum, body.total_rows) | {"ETag": form.etag, "Accept-Ranges": "bytes"}
     # A range of other bytes than the client holds would be spliced into nonsense: If-Range must name this representation.
@@ -124,13 +125,23 @@ def _range(text: str, nbytes: int) -> ByteRange | None:
         ) from None
 
 
-def _plain(entry: Entry) -> Representation:
+def _form(entry: Entry, wants: Wants) -> Representation:
+    codec = wants.codec if entry.body.nbytes >= wire.MIN_COMPRESSED_BYTES else None
     try:
-        return entry.plain()
+        return entry.form(views=wants.views, codec=codec)
     except NoRoomError as exc:
         raise OverloadedError(
             "The server has no room to make this form of the body now.", hint="Try again later."
         ) from exc
+
+
+def _codec(table: pa.Table, wants: Wants, store: BodyStore, room: ExitStack) -> str | None:
+    """The compression that pays for a selection, its memory reserved."""
+    nbytes = int(table.nbytes)
+    if wants.codec is None or nbytes < wire.MIN_COMPRESSED_BYTES or not _ipc.compresses_well(table, wants.codec):
+        return None
+    _reserve(store, room, nbytes)
+    return wants.codec
 
 
 def _select(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import logging
 from collections.abc import Awaitable, Callable
@@ -120,7 +121,7 @@ class DataApp:
             elif method != "POST":
                 request = _query(scope.get("query_string", b""))
             selection = await in_thread(parse_selection, request)
-            made = await in_thread(self._make, entry, selection, headers, method)
+            made = await in_thread(self._make, entry, selection, headers, scope)
             with made.room:
                 await self._deliver(made, entry, headers, receive, send, head=method == "HEAD")
 
@@ -156,12 +157,12 @@ class DataApp:
             raise
         await send_leased(made, hold, receive, send, cold=cold, acknowledges=negotiate(headers).arrow)
 
-    def _make(self, entry: Entry, selection: Selection, headers: Headers, method: str) -> Answer:
-        ranged = headers.get("range") if method == "GET" else ""
+    def _make(self, entry: Entry, selection: Selection, headers: Headers, scope: Scope) -> Answer:
+        ranged = headers.get("range") if scope["method"] == "GET" else ""
         return answer(
             entry,
             selection,
-            negotiate(headers),
+            negotiate(headers, near=_is_near(scope)),
             self._store,
             max_selection_bytes=self._max_selection_bytes,
             byte_range=ranged,
@@ -223,6 +224,15 @@ async def _read(receive: Receive, headers: Headers) -> bytes:
             raise too_large
         if not message.get("more_body", False):
             return b"".join(parts)
+
+
+def _is_near(scope: Scope) -> bool:
+    """Whether the client is on this host; one whose address is not known is taken to be."""
+    client = scope.get("client")
+    try:
+        return client is None or ipaddress.ip_address(client[0]).is_loopback
+    except ValueError:
+        return True
 
 
 def _is_small(headers: Headers) -> bool:

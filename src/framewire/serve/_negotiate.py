@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -16,11 +17,13 @@ class Wants:
         arrow: An Arrow IPC stream; the reference's JSON otherwise.
         views: String and binary views may stay as they are.
         host: The client's host identity when it can map bodies of this host, else empty.
+        codec: Arrow's buffer compression that the client reads and that may pay on its way, else None.
     """
 
     arrow: bool
     views: bool
     host: str = ""
+    codec: str | None = None
 
 
 class Headers:
@@ -37,15 +40,37 @@ class Headers:
         return self._values.get(name.lower(), "")
 
 
-def negotiate(headers: Headers) -> Wants:
-    """Arrow only for a client that names its media type: ``*/*`` is what reference clients send, and they read JSON."""
+def negotiate(headers: Headers, *, near: bool = True) -> Wants:
+    """Read what the client can read.
+
+    Arrow only for a client that names its media type: ``*/*`` is what reference clients send, and they read JSON.
+
+    Args:
+        headers: The request's.
+        near: Whether the client is on this host, where compression never pays.
+    """
     arrow = False
-    for part in headers.get("accept").split(","):
-        media, *parameters = (piece.strip().lower() for piece in part.split(";"))
-        if media == wire.ARROW_STREAM and not any(p.replace(" ", "") in ("q=0", "q=0.0") for p in parameters):
+    codec: str | None = None
+    for part in _split(headers.get("accept"), ","):
+        media, *parameters = (piece.strip().lower() for piece in _split(part, ";"))
+        values = dict(_parameter(text) for text in parameters)
+        if media == wire.ARROW_STREAM and float(values.get("q", "1") or "1") > 0:
             arrow = True
+            offered = [name.strip() for name in values.get("codecs", "").split(",")]
+            codec = None if near else next((name for name in offered if name in wire.CODECS), None)
     views = wire.TYPES_VIEWS in [part.strip().lower() for part in headers.get(wire.H_TYPES).split(",")]
-    return Wants(arrow, views, headers.get(wire.H_MAP))
+    return Wants(arrow, views, headers.get(wire.H_MAP), codec)
+
+
+def _split(text: str, separator: str) -> list[str]:
+    """Split outside of quoted strings: ``codecs="zstd, lz4"`` is one parameter."""
+    return re.findall(rf'(?:[^{separator}"]|"[^"]*"?)+', text)
+
+
+def _parameter(text: str) -> tuple[str, str]:
+    name, _, value = text.partition("=")
+    value = value.strip().strip('"')
+    return name.strip(), value if name.strip() != "q" or re.fullmatch(r"[01](\.\d{0,3})?", value) else "1"
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,8 @@ class BodyStore(Protocol):
         ...
 
     def open(self, token: str) -> AbstractContextManager[Entry]:
-        """The entry behind ``token``: its ``body``, and ``plain()``, the body without views (may raise ``NoRoomError``).
+        """The entry behind ``token``: its ``body``, and ``form(views=, codec=)``, the whole body in the form that a client
+        reads (may raise ``NoRoomError``).
 
         While it is open it is not evicted, even past its end.
 

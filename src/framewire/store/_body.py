@@ -58,7 +58,7 @@ class Body:
         return int(self.table.num_rows)
 
     @classmethod
-    def build(cls, table: pa.Table, *, tool: str = "", place: Place | None = None) -> Body:
+    def of(cls, table: pa.Table, *, tool: str = "", place: Place | None = None) -> Body:
         """Write ``table`` (``_row_id`` first) once, to where nobody else can change it: ``place``, or the heap.
 
         Dictionaries that differ between chunks are unified first (indices are rewritten, values shared), so that any row
@@ -75,9 +75,20 @@ class Body:
             kept=kept,
         )
 
-    def build_plain(self) -> Representation:
-        """The whole body with ``large_string`` and ``large_binary`` in place of views; same rows, other bytes."""
-        encoded = _ipc.encode(self.table.cast(_ipc.plain_schema(self.table.schema)))
+    def build(self, *, views: bool, codec: str | None) -> Representation | None:
+        """The whole body in another form; same rows, other bytes.
+
+        Args:
+            views: Keep string and binary views; ``large_string`` and ``large_binary`` take their place otherwise.
+            codec: Buffer compression, or None.
+
+        Returns:
+            The form, or None where ``codec`` would not pay.
+        """
+        table = self.table if views else self.table.cast(_ipc.plain_schema(self.table.schema))
+        if codec is not None and not _ipc.compresses_well(table, codec):
+            return None
+        encoded = _ipc.encode(table, codec=codec)
         return Representation(_ipc.gather(encoded.parts, encoded.nbytes), encoded.checksum)
 
 

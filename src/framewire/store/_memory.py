@@ -43,23 +43,28 @@ class Entry:
     ttl_seconds: float
     kept_bytes: int
     uses: Uses | None = None
-    plain_bytes: int = 0
+    form_bytes: int = 0
     readers: int = 0
     ended: bool = False
     revoked: bool = False
-    _plain: Representation | None = None
+    # By views and codec; None where the codec does not pay.
+    _forms: dict[tuple[bool, str | None], Representation | None] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def plain(self) -> Representation:
-        """The body without views, made on first use and kept with it. See ``BodyStore.open``."""
+    def form(self, *, views: bool, codec: str | None = None) -> Representation:
+        """The whole body in the form that a client reads, made on first use and kept with it. See ``BodyStore.open``."""
+        views = views or not self.body.has_views
+        if views and codec is None:
+            return self.body.stored
         with self.lock:
-            if self._plain is None:
-                with self.memory.reserve(self.body.nbytes) as reservation:
-                    made = self.body.build_plain()
-                    reservation.resize(int(made.buffer.size))
-                    self.plain_bytes = reservation.keep()
-                    self._plain = made
-            return self._plain
+            if (views, codec) not in self._forms:
+                with self.memory.reserve(2 * self.body.nbytes) as reservation:
+                    made = self.body.build(views=views, codec=codec)
+                    reservation.resize(0 if made is None else int(made.buffer.size))
+                    self.form_bytes += reservation.keep()
+                    self._forms[views, codec] = made
+            made = self._forms[views, codec]
+        return made if made is not None else self.form(views=views)
 
 
 @dataclass(frozen=True)
@@ -296,8 +301,8 @@ class MemoryStore:
     def _settle(self, entry: Entry) -> None:
         if entry.ended and not entry.readers and entry.kept_bytes:
             entry.room.release(entry.kept_bytes)
-            self._room.release(entry.plain_bytes)
-            entry.kept_bytes = entry.plain_bytes = 0
+            self._room.release(entry.form_bytes)
+            entry.kept_bytes = entry.form_bytes = 0
             entry.body.kept.close()
 
 

@@ -4,7 +4,7 @@
 
     value -> pa.Table                       _rows, _pandas, _capsule: what its library hands over
           -> names and types                _check, _types: refused by name, before any value is read
-          -> validated, in few batches      _check, _chunks
+          -> validated, in few batches      _check, _empties, _chunks, _far
           -> wire types                     _decode: run ends, list views and extension types decoded
           -> compacted                      framewire._compact: no byte of a row that is not in it
 """
@@ -21,7 +21,7 @@ from framewire.table import _capsule, _pandas, _rows
 from framewire.table._check import check_names, column_names, validate
 from framewire.table._chunks import merge_small
 from framewire.table._decode import decode_column
-from framewire.table._seconds import check_seconds
+from framewire.table._far import check_far
 from framewire.table._types import wire_field
 from framewire.typing import Tabular
 
@@ -56,9 +56,9 @@ def to_table(data: Tabular) -> pa.Table:
     fields = [wire_field(field) for field in raw.schema]  # refused types first: that needs no look at the values
     if not is_checked:
         raw = validate(raw)
-    table = _in_wire_types(merge_small(raw), fields)
-    check_seconds(table)
-    return compact(table)
+    merged = merge_small(raw)
+    check_far(merged)
+    return compact(_in_wire_types(merged, fields))
 
 
 def _read(data: Any) -> tuple[pa.Table, bool]:

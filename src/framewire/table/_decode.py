@@ -56,7 +56,7 @@ def _decode(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     if isinstance(kind, pa.BaseExtensionType):
         return _to_wire_type(array.storage, target, path)
     if is_.is_run_end_encoded(kind):
-        return _to_wire_type(_run_ends(array), target, path)
+        return _to_wire_type(decode_runs(array), target, path)
     if is_.is_dictionary(kind):
         if not is_kept_dictionary(kind):
             return _to_wire_type(take_rows(array.dictionary, array.indices), target, path)
@@ -81,7 +81,7 @@ def _mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
 
 
-def _run_ends(array: pa.Array) -> pa.Array:
+def decode_runs(array: pa.Array) -> pa.Array:
     """Decoded by position, because pyarrow's own kernel knows neither views nor dictionaries."""
     positions = pa.array(np.arange(len(array.values)))
     runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, positions)
@@ -114,7 +114,7 @@ def _map(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
         if isinstance(keys.type, pa.BaseExtensionType):
             keys = keys.storage
         elif is_.is_run_end_encoded(keys.type):
-            keys = _run_ends(keys)
+            keys = decode_runs(keys)
         else:
             keys = take_rows(keys.dictionary, keys.indices)
     keys = spans.gather(_to_wire_type(keys, target.key_type, f"{path}[].key"))
@@ -132,4 +132,8 @@ def _map(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
 def _flat(array: pa.Array, target: pa.DataType) -> pa.Array:
     if is_.is_fixed_size_binary(array.type) and not is_.is_decimal(array.type):  # of no bytes
         return pa.array([None if gone else b"" for gone in array.is_null().to_pylist()], target)
-    return array.cast(target)  # a decimal to at least as many digits; date64, whose validation left only midnights
+    if is_.is_date64(
+        array.type
+    ):  # midnights, as validation left, and near ones; what nulls and slices hide may be others
+        return array.cast(target, safe=False)
+    return array.cast(target)  # a decimal to at least as many digits
