@@ -41,12 +41,14 @@ def _of_scalar(scalar: Any) -> Any:
     if _t.is_date(kind):
         return ("date", scalar.value if _t.is_date32(kind) else scalar.value // 86_400_000)
     if _t.is_temporal(kind):
-        if _t.is_timestamp(kind):
-            name = "naive" if kind.tz is None else "zoned"
-        else:
-            name = "clock" if _t.is_time(kind) else "span"
-        return (name, scalar.value * _NANOSECONDS[kind.unit])
+        return (_name_of(kind), scalar.value * _NANOSECONDS[kind.unit])
     return _of_plain(scalar.as_py())
+
+
+def _name_of(kind: pa.DataType) -> str:
+    if _t.is_timestamp(kind):
+        return "naive" if kind.tz is None else "zoned"
+    return "clock" if _t.is_time(kind) else "span"
 
 
 def _of_plain(value: Any) -> Any:
@@ -137,10 +139,7 @@ def python_holds(table: pa.Table) -> bool | None:
         if not _t.is_temporal(kind):
             continue
         name, ticks = _of_scalar(leaf)
-        if name == "date":
-            inside = _FIRST_DAY <= ticks <= _LAST_DAY
-        else:
-            inside = ticks % 1000 == 0
+        inside = _FIRST_DAY <= ticks <= _LAST_DAY if name == "date" else ticks % 1000 == 0
         if _t.is_timestamp(kind):
             inside = inside and _FIRST_DAY * _DAY <= ticks < (_LAST_DAY + 1) * _DAY
             near = min(abs(ticks - _FIRST_DAY * _DAY), abs(ticks - (_LAST_DAY + 1) * _DAY)) <= _DAY

@@ -11,7 +11,7 @@ import polars as pl
 import pyarrow as pa
 
 from framewire import to_table
-from framewire.testing import WIRE_KINDS, kinds_of
+from framewire.testing import kinds_of
 
 Make = Callable[[pa.Table], Any]
 
@@ -33,10 +33,8 @@ class Foreign:
 
 
 def _largest_batch(table: pa.Table) -> pa.RecordBatch:
-    batches = table.to_batches() or pa.Table.from_batches([], table.schema).to_batches()
-    if not batches:
-        return pa.RecordBatch.from_arrays([pa.array([], field.type) for field in table.schema], schema=table.schema)
-    return max(batches, key=len)
+    nothing = pa.RecordBatch.from_arrays([pa.nulls(0, kind) for kind in table.schema.types], schema=table.schema)
+    return max(table.to_batches(), key=len, default=nothing)
 
 
 def _polars(table: pa.Table) -> pl.DataFrame:
@@ -132,8 +130,3 @@ def as_arrow(made: Any) -> pa.Table:
     if isinstance(made, pl.DataFrame):
         return pa.table(made)
     return _of_pandas(made) if isinstance(made, pd.DataFrame) else made
-
-
-def duckdb_kinds_are_known() -> bool:
-    """Whether every kind above is one of the wire's."""
-    return DUCKDB_KINDS <= WIRE_KINDS

@@ -17,7 +17,7 @@ def rebuild_empties(array: pa.Array) -> pa.Array:
     """The same values with every array of no values made anew, at any depth. Nothing else is copied."""
     kind = array.type
     if len(array) == 0:
-        return pa.array([], kind)
+        return pa.nulls(0, kind)
     if isinstance(kind, pa.BaseExtensionType):
         return pa.ExtensionArray.from_storage(kind, rebuild_empties(array.storage))
     if is_.is_dictionary(kind):
