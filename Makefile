@@ -70,10 +70,8 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup
-	@found=0; for file in bench/bench_*.py; do \
-	  if test -f "$$file"; then found=1; $(BIN)/python "$$file" || exit 1; fi; \
-	done; test $$found = 1 || echo "There is no bench/bench_*.py yet."
+bench: setup setup-peer
+	$(BIN)/python -m bench
 
 docs: setup
 	$(BIN)/python -m pytest -q tests/docs
@@ -98,5 +96,5 @@ lock:
 
 clean:
 	rm -rf $(VENV) $(PEER) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
-	rm -rf examples/flights/out examples/alerts/out
+	rm -rf examples/flights/out examples/alerts/out bench/.data bench/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -54,3 +55,29 @@ def test_exact_values_tell_apart_what_equality_does_not() -> None:
     assert testing.exact_values(pa.array([0.0])) != testing.exact_values(pa.array([-0.0]))
     assert testing.exact_values(pa.array([float("nan")])) == testing.exact_values(pa.array([float("nan")]))
     assert testing.exact_values(pa.array([1 << 62]).view(pa.timestamp("us"))) == [1 << 62]
+
+
+def test_the_type_table_of_the_docs_is_the_one_that_is_measured() -> None:
+    """Generate it anew between the markers: python -m framewire.testing."""
+    page = (Path(__file__).parent.parent / "docs/reference/types.md").read_text()
+    shown = page.partition("<!-- measured: begin -->\n\n")[2].partition("\n<!-- measured: end -->")[0]
+    command = [sys.executable, "-W", "error", "-m", "framewire.testing"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert printed.splitlines() == shown.splitlines()
+
+
+def test_the_type_table_needs_no_hypothesis_and_says_what_is_not_installed() -> None:
+    code = (
+        "import sys\n"
+        "sys.modules.update(hypothesis=None, pandas=None, duckdb=None)\n"
+        "from importlib.util import find_spec\n"
+        "import importlib.util\n"
+        "importlib.util.find_spec = lambda name: None if name in ('pandas', 'duckdb') else find_spec(name)\n"
+        "from framewire.testing._measure import type_table\n"
+        "print(type_table())\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
+    assert "pandas is not installed." in printed
+    assert "duckdb is not installed." in printed
+    assert "| `int8` | exact `int8` |" in printed

@@ -16,6 +16,7 @@ import xxhash
 
 from framewire import wire
 from framewire._framing import check_expanded, scan
+from framewire._validity import validate as validate_values
 from framewire.errors import BadBodyError, TooLargeError
 
 END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
@@ -80,12 +81,22 @@ class _Gather:
         """The parts outlive the file."""
 
 
+def new_hasher() -> xxhash.xxh3_128:
+    """A hasher of the wire's checksum, for bytes that come one after the other."""
+    return xxhash.xxh3_128()
+
+
+def checksum_text(hasher: xxhash.xxh3_128) -> str:
+    """What ``S2SP-Checksum`` says of the bytes that a hasher was told of."""
+    return f"{wire.CHECKSUM_ALGORITHM}={hasher.hexdigest()}"
+
+
 def checksum(parts: Iterable[memoryview | pa.Buffer | bytes]) -> str:
     """``xxh3-128=<hex>`` of the concatenated parts."""
-    digest = xxhash.xxh3_128()
+    hasher = new_hasher()
     for part in parts:
-        digest.update(part)
-    return f"{wire.CHECKSUM_ALGORITHM}={digest.hexdigest()}"
+        hasher.update(part)
+    return checksum_text(hasher)
 
 
 def encode(table: pa.Table, *, codec: str | None = None) -> Encoded:
@@ -164,7 +175,7 @@ def decode(
         if validate:
             # First: validation reads every byte that a view shows, and a thousand views can show the same megabyte.
             check_expanded(table, max_bytes, stored_bytes=shape.expanded_bytes)
-            table.validate(full=True)
+            validate_values(table)
     except TooLargeError:
         raise
     except Exception as exc:

@@ -113,10 +113,17 @@ def register(origin: str, *, folder: str | None = None) -> Registration | None:
     try:
         # mkstemp gives mode 0600; the rename makes the entry appear whole or not at all.
         descriptor, name = tempfile.mkstemp(dir=home, prefix=".new-")
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            json.dump(payload, file)
+    except OSError:
+        return None
+    try:
+        try:
+            os.write(descriptor, json.dumps(payload).encode("ascii"))
+        finally:
+            os.close(descriptor)
         os.replace(name, home / _file_name(origin))
     except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
         return None
     return entry
 
@@ -156,13 +163,13 @@ def claim(url: str, *, folder: str | None = None) -> tuple[Claim | None, int | N
             return None, None
         try:
             fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         except OSError as exc:
             held = exc.errno in (errno.EACCES, errno.EAGAIN)
             text = os.read(descriptor, 32) if held else b""
             os.close(descriptor)
             return None, int(text) if text.isdigit() else 0 if held else None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         _CLAIMS[path] = Claim(path, descriptor)
         return _CLAIMS[path], None
 
@@ -209,16 +216,17 @@ def _read(path: Path) -> Registration | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
             return None
-        try:
-            raw = json.loads(file.read(_MAX_ENTRY_BYTES))
-            bytes.fromhex(raw["nonce"])
-            return Registration(str(raw["origin"]), int(raw["pid"]), int(raw["started"]), str(raw["nonce"]))
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            return None
+        raw = json.loads(os.read(descriptor, _MAX_ENTRY_BYTES))
+        bytes.fromhex(raw["nonce"])
+        return Registration(str(raw["origin"]), int(raw["pid"]), int(raw["started"]), str(raw["nonce"]))
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None
+    finally:
+        os.close(descriptor)
 
 
 def _remove_stale(home: Path) -> None:

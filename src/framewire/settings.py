@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -155,11 +156,7 @@ class Settings:
             SettingError: A variable is malformed; the message names it.
         """
         source = os.environ if environ is None else environ
-        values: dict[str, Any] = {}
-        for name, (variable, parse) in VARIABLES.items():
-            if text := source.get(variable, "").strip():
-                values[name] = parse(variable, text)
-        return cls(**values).replace(**overrides)
+        return _read(tuple(source.get(variable, "").strip() for variable, _ in VARIABLES.values())).replace(**overrides)
 
     def replace(self, **overrides: Any) -> Settings:
         """A copy with the given fields; those that are None keep their value.
@@ -170,7 +167,8 @@ class Settings:
         unknown = sorted(overrides.keys() - {f.name for f in fields(self)})
         if unknown:
             raise SettingError(f"There is no setting {unknown[0]!r}.", hint=f"Settings: {', '.join(VARIABLES)}.")
-        return replace(self, **{k: v for k, v in overrides.items() if v is not None})
+        given = {name: value for name, value in overrides.items() if value is not None}
+        return replace(self, **given) if given else self
 
 
 VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
@@ -192,3 +190,13 @@ VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "deadline_seconds": ("FRAMEWIRE_DEADLINE_SECONDS", _seconds),
 }
 """Field of :class:`Settings` to its environment variable and parser: the one table."""
+
+
+@lru_cache(maxsize=16)
+def _read(texts: tuple[str, ...]) -> Settings:
+    """Settings from the variables' texts in the table's order. Kept: a fetch of a hundred rows asks for them as well."""
+    values: dict[str, Any] = {}
+    for text, (name, (variable, parse)) in zip(texts, VARIABLES.items(), strict=True):
+        if text:
+            values[name] = parse(variable, text)
+    return Settings(**values)

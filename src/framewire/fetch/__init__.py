@@ -136,7 +136,8 @@ def _exchange(job: Job, request: httpx.Request, transport: httpx.BaseTransport) 
                 buffer = _collect(job, [response.content] if read else response.iter_raw(), request)
             finally:
                 response.close()
-    return Got(response.status_code, response.headers, buffer)
+    hashed = bool(response.extensions.get("framewire.hashed"))
+    return Got(response.status_code, response.headers, buffer, hashed)
 
 
 def _collect(job: Job, chunks: Iterable[bytes], request: httpx.Request) -> pa.Buffer:

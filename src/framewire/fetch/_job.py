@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 import httpx
 import pyarrow as pa
 
-from framewire import wire
+from framewire import _ipc, wire
 from framewire.errors import (
     BadBodyError,
     LeasedError,
@@ -54,11 +54,12 @@ class Pause:
 
 @dataclass(frozen=True)
 class Got:
-    """An answer, read to its end."""
+    """An answer, read to its end; ``hashed`` when the request's hasher was told of every byte."""
 
     status: int
     headers: httpx.Headers
     body: pa.Buffer
+    hashed: bool = False
 
 
 Steps: TypeAlias = Generator[httpx.Request | Pause, Got, Any]
@@ -155,13 +156,19 @@ class Job:
     def _exchange(self, plan: FetchPlan) -> Steps:
         broken: BrokenTransferError | None = None
         failures = 0
+        hasher = _ipc.new_hasher()
         while True:
             try:
-                got = yield self._request(plan, broken)
+                request = self._request(plan, broken)
+                if "framewire.into" not in request.extensions:
+                    hasher = _ipc.new_hasher()
+                request.extensions["framewire.hasher"] = hasher
+                got = yield request
                 if broken is not None and got.status == 206:
-                    got = Got(200, broken.headers or got.headers, broken.buffer)
+                    got = Got(200, broken.headers or got.headers, broken.buffer, got.hashed)
                 self._lease = got.headers.get(wire.H_LEASE, self._lease)
-                return got, plan.finish(got.status, got.headers, got.body)
+                checksum = _ipc.checksum_text(hasher) if got.hashed else None
+                return got, plan.finish(got.status, got.headers, got.body, checksum)
             except (BrokenTransferError, LeasedError, TransferFailedError) as exc:
                 if self.target.is_legacy or not self._may_go_on(exc, broken):
                     raise

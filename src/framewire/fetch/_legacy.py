@@ -56,7 +56,7 @@ class LegacyPlan:
         elif headers.get("content-type", "").partition(";")[0].strip().lower() != wire.JSON:
             raise BadBodyError("The answer is not JSON.", hint=AGAIN)
 
-    def finish(self, status: int, headers: httpx.Headers, body: pa.Buffer) -> pa.Table:
+    def finish(self, status: int, headers: httpx.Headers, body: pa.Buffer, checksum: str | None = None) -> pa.Table:
         """See ``FetchPlan``: the reference's JSON rows, typed by the rule for ``list[dict]``."""
         if status != 200:
             raise error_of(status, body)

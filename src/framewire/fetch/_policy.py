@@ -6,7 +6,7 @@ import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
 from framewire import wire
@@ -96,6 +96,7 @@ class PeerPolicy:
         self._resolver = resolver
 
     @classmethod
+    @lru_cache(maxsize=16)
     def from_settings(cls, settings: Settings) -> PeerPolicy:
         """The policy of ``settings.allow_peers``, ``settings.trust_peers`` and this user's registry."""
         return cls(settings.allow_peers, settings.trust_peers, registered=partial(lookup, folder=settings.runtime_dir))

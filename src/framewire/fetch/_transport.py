@@ -16,7 +16,15 @@ import httpx
 import pyarrow as pa
 
 from framewire.errors import TooLargeError, TransferFailedError
-from framewire.fetch._exchange import AGAIN, BrokenTransferError, Exchange, StaleConnectionError, timed_out, too_large
+from framewire.fetch._exchange import (
+    AGAIN,
+    BrokenTransferError,
+    Exchange,
+    Hasher,
+    StaleConnectionError,
+    timed_out,
+    too_large,
+)
 from framewire.fetch._pool import Peer, Pool, dial, wrap_tls
 from framewire.settings import Settings
 
@@ -39,6 +47,8 @@ class DirectTransport(httpx.BaseTransport):
     - ``framewire.check_head``: called with status and headers before a byte of the body is read or allocated; it may
       raise.
 
+    - ``framewire.hasher``: an object with ``update(bytes)`` that is told of every body byte of a 200 or a 206 as it arrives;
+      where it was, the response's extensions have ``framewire.hashed``.
     - ``framewire.into``: a writable view that the body of a 206 is put into, of exactly its length: the rest of a body whose
       transfer broke off.
 
@@ -132,7 +142,11 @@ class DirectTransport(httpx.BaseTransport):
             headers=headers,
             stream=_BufferStream(buffer),
             request=request,
-            extensions={"framewire.buffer": buffer, "http_version": b"HTTP/" + head.http_version},
+            extensions={
+                "framewire.buffer": buffer,
+                "framewire.hashed": call.hasher is not None and head.status_code in (200, 206),
+                "http_version": b"HTTP/" + head.http_version,
+            },
         )
 
 
@@ -147,6 +161,7 @@ class _Call:
     max_bytes: int
     check_head: HeadCheck | None
     into: memoryview | None
+    hasher: Hasher | None
 
     @classmethod
     def of(cls, request: httpx.Request) -> _Call:
@@ -167,6 +182,7 @@ class _Call:
             max_bytes=extensions.get("framewire.max_bytes", Settings.max_body_bytes),
             check_head=extensions.get("framewire.check_head"),
             into=extensions.get("framewire.into"),
+            hasher=extensions.get("framewire.hasher"),
         )
 
 
@@ -194,12 +210,13 @@ def _read_body(exchange: Exchange, head: h11.Response, headers: httpx.Headers, c
     if call.into is not None and head.status_code == 206:
         if len(call.into) != size:
             raise TransferFailedError("The rest of the body has another length than was missing.", hint=AGAIN)
-        exchange.read_into(call.into)
+        exchange.read_into(call.into, call.hasher)
         return pa.py_buffer(b"")
     buffer = _allocate(size)
     try:
         # pyarrow gives signed bytes; a view of no length cannot be cast.
-        exchange.read_into(memoryview(buffer).cast("B") if size else memoryview(b""))
+        hasher = call.hasher if head.status_code == 200 else None
+        exchange.read_into(memoryview(buffer).cast("B") if size else memoryview(b""), hasher)
     except BrokenTransferError as broken:
         broken.buffer = buffer
         raise

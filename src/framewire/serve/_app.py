@@ -15,7 +15,7 @@ from framewire import wire
 from framewire.errors import ArgumentError, LifecycleError, RequestError, S2SPError, SelectionError, TooLargeError
 from framewire.registry import CHALLENGE_CHARS, Registration, is_challenge
 from framewire.selection import Selection, parse_selection
-from framewire.serve._answer import Answer, answer
+from framewire.serve._answer import Answer, answer, is_at_hand
 from framewire.serve._hosts import HostPolicy
 from framewire.serve._negotiate import Headers, negotiate
 from framewire.serve._send import Message, Receive, Scope, Send, in_thread, send_answer, send_leased
@@ -120,8 +120,13 @@ class DataApp:
                 request = await in_thread(_parse, await _read(receive, headers))
             elif method != "POST":
                 request = _query(scope.get("query_string", b""))
-            selection = await in_thread(parse_selection, request)
-            made = await in_thread(self._make, entry, selection, headers, scope)
+            is_small = method != "POST" or _is_small(headers)
+            selection = parse_selection(request) if is_small else await in_thread(parse_selection, request)
+            if selection.is_whole and is_at_hand(entry, headers, near=_is_near(scope)):
+                # Nothing to compute: a hop to a thread would take longer than the answer.
+                made = self._make(entry, selection, headers, scope)
+            else:
+                made = await in_thread(self._make, entry, selection, headers, scope)
             with made.room:
                 await self._deliver(made, entry, headers, receive, send, head=method == "HEAD")
 

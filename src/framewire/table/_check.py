@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import types as is_
 
+from framewire import _validity
 from framewire._infer._where import Where, name_of
 from framewire.errors import ColumnNameError, UnsupportedValueError
 from framewire.table._empties import rebuild_empties
@@ -93,7 +94,7 @@ def validate(table: pa.Table) -> pa.Table:
 def _fault(array: pa.Array) -> str | None:
     """What Arrow's validation says, or None."""
     try:
-        array.validate(full=True)
+        _validity.validate(array)
     except (pa.ArrowException, UnicodeDecodeError) as exc:
         return str(exc)
     return None
