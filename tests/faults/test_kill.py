@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from framewire import registry
-from framewire.errors import S2SPError
+from framewire.errors import RevokedError, S2SPError, TransferDeniedError, TransferFailedError
 from framewire.fetch import PeerPolicy, fetch
 from framewire.settings import Settings
-from tests.faults.forms import trials
+from tests.faults.forms import trials, until
 from tests.faults.plane_worker import table
 from tests.faults.processes import Process
 
@@ -44,8 +44,8 @@ class _Clients:
         while (job := self._jobs.get()) is not None:
             try:
                 got = fetch(job["url"], deadline_seconds=20)
-            except S2SPError as exc:
-                self.outcomes[type(exc).__name__] += 1
+            except (TransferFailedError, TransferDeniedError, RevokedError) as exc:
+                self.outcomes[exc.code] += 1
             except BaseException as exc:
                 self.wrong.append(repr(exc))
             else:
@@ -86,6 +86,10 @@ def test_nothing_is_left_of_a_killed_server(
                 assert line is not None, server.err.rest()
                 clients.give(json.loads(line))
             published += stop_after
+            # The kill comes at any time: between transfers, and in the middle of one.
+            so_far = sum(clients.outcomes.values())
+            wanted = so_far + rng.randrange(stop_after)
+            until(lambda wanted=wanted: sum(clients.outcomes.values()) >= wanted, 60, "clients fetch")  # type: ignore[misc]
             assert registry.lookup(origin, folder=str(runtime)) is not None
             server.kill()
         # Its entry is still a file, and nobody calls it.
@@ -95,7 +99,7 @@ def test_nothing_is_left_of_a_killed_server(
     clients.finish()
     assert clients.wrong == []
     assert clients.outcomes["frames"] > 0
-    assert set(clients.outcomes) <= {"frames", "TransferFailedError", "TransferDeniedError", "RevokedError"}
+    assert set(clients.outcomes) <= {"frames", "transfer_failed", "peer_refused", "revoked"}
     assert len(list(runtime.glob("*.json"))) <= 1  # what the last one left; each start removes the one before
     ready.sort()
     slow = sum(seconds >= 2 for seconds in ready)

@@ -58,7 +58,9 @@ def _measure(plane: DataPlane, sample: Sample, title: str) -> Row:
     body = fetch(handle.resource_url)
     plane.revoke(handle)
     forms = [_polars(body, Form.POLARS_FRAME), _polars(body, Form.POLARS_LAZY)]
-    arrows = [_arrow(body, table, form) for form in (Form.ARROW_TABLE, Form.ARROW_READER, Form.PANDAS_FRAME)]
+    arrows = [_arrow(body, table, form) for form in (Form.ARROW_TABLE, Form.ARROW_READER)]
+    if _is_installed("pandas"):
+        arrows.append(_arrow(body, table, Form.PANDAS_FRAME))
     # The table has one column for these: it would be wrong to show it where they differ.
     assert len(set(forms)) == len(set(arrows)) == 1, (sample.name, forms, arrows)
     kind = table.schema.field(_COLUMN).type
@@ -67,6 +69,10 @@ def _measure(plane: DataPlane, sample: Sample, title: str) -> Row:
     else:
         is_exact = own is not None and (own == kind or (title == "pandas" and _shape(own) == _shape(kind)))
     return Row(sample.name, _cell(is_exact, kind), forms[0], arrows[0], _rows(body))
+
+
+def _is_installed(library: str) -> bool:
+    return importlib.util.find_spec(library) is not None
 
 
 def _as_input(made: Any, title: str) -> tuple[Any, pa.DataType | None]:
@@ -182,7 +188,7 @@ def type_table() -> str:
     parts = []
     for section in SECTIONS:
         parts.append(f"### {section.title}\n")
-        if section.library and importlib.util.find_spec(section.library) is None:
+        if section.library and not _is_installed(section.library):
             parts.append(f"{section.library} is not installed.\n")
             continue
         lines = ["| " + " | ".join(_HEAD) + " |", "|" + " --- |" * len(_HEAD)]
