@@ -300,10 +300,17 @@ def test_decompressed_bytes_are_bounded_across_batches_and_dictionaries() -> Non
         _scan(data, allow_compression=True, max_bytes=shape.expanded_bytes - 1)
 
 
+@pytest.fixture(autouse=True)
+def _no_schema_is_remembered() -> None:
+    """Tests change the limits under which a schema was read before."""
+    _framing._remembered_schema.cache_clear()
+
+
 def test_columns_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     table = pa.table({"x": pa.array([{"a": 1, "b": 2}]), "y": [1]})
     monkeypatch.setattr(wire, "MAX_COLUMNS", 4)
     assert _scan(stream(table)).columns == 2
+    _framing._remembered_schema.cache_clear()
     monkeypatch.setattr(wire, "MAX_COLUMNS", 3)
     with pytest.raises(TooLargeError, match="more than 3 columns"):
         _scan(stream(table))
@@ -315,6 +322,7 @@ def test_nesting_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         kind = pa.list_(kind)
     data = stream(pa.table({"x": pa.array([], kind)}))
     assert _scan(data).columns == 1
+    _framing._remembered_schema.cache_clear()
     monkeypatch.setattr(_framing._schema, "MAX_DEPTH", 59)
     with pytest.raises(BadBodyError, match="deeper than 59 levels"):
         _scan(data)

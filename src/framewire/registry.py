@@ -131,9 +131,10 @@ def register(origin: str, *, folder: str | None = None) -> Registration | None:
 def unregister(entry: Registration, *, folder: str | None = None) -> None:
     """Remove ``entry``, unless another process has taken its place."""
     home = _folder(folder, create=False)
-    if home is not None and lookup(entry.origin, folder=folder) == entry:
-        with contextlib.suppress(OSError):
-            (home / _file_name(entry.origin)).unlink()
+    for _ in range(2):  # a call that fails once must not leave an entry for as long as the process lives
+        if home is not None and lookup(entry.origin, folder=folder) == entry:
+            with contextlib.suppress(OSError):
+                (home / _file_name(entry.origin)).unlink()
 
 
 def lookup(origin: str, *, folder: str | None = None) -> Registration | None:

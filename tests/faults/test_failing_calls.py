@@ -149,7 +149,7 @@ def test_a_full_disk_is_said_before_there_is_a_handle(tmp_path: Path, runtime: P
     folder = tmp_path / "full"
     folder.mkdir()
     mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], capture_output=True, text=True, check=False
+        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(folder)], capture_output=True, text=True, check=False
     )
     if mounted.returncode:
         pytest.skip(f"a tmpfs cannot be mounted here: {mounted.stderr.strip()}")

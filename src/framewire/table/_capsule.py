@@ -43,7 +43,9 @@ def from_polars(frame: Any) -> pa.Table:
     check_names(frame.columns)
     for name, kind in frame.schema.items():
         _check_polars(kind, name)
-    return pa.table(frame)
+    # Not pa.table(): it imports pandas where that is installed, to see whether this is one of its frames.
+    with pa.RecordBatchReader.from_stream(frame) as reader:
+        return reader.read_all()
 
 
 def _check_polars(kind: Any, path: str) -> None:
