@@ -65,3 +65,19 @@ def test_functions_are_not_hidden_by_modules_of_their_name(first: str) -> None:
         f"import {first}, framewire; from framewire import fetch, resolve; print(type(fetch), type(framewire.resolve))"
     )
     assert run(code).count("'function'") == 2
+
+
+def test_publishing_and_fetching_polars_imports_no_pandas() -> None:
+    """pyarrow imports pandas, where it is installed, in ``pa.table``, ``pa.array`` of numpy and ``to_numpy``: half a second."""
+    code = """
+import sys
+import polars as pl
+from framewire import DataPlane, fetch, resolve
+with DataPlane() as plane:
+    url = plane.publish(pl.DataFrame({"n": [1, None, 3], "s": ["a", "b", "c"]})).resource_url
+    fetch(url)
+    fetch(url, [2, 0], ["s"])
+    resolve(resource_url=url)
+assert "pandas" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

@@ -276,8 +276,6 @@ class RawServer:
                     return
                 with contextlib.suppress(OSError):
                     connection.sendall(self._answer)
-                    connection.shutdown(socket.SHUT_WR)
-                    connection.recv(65536)
 
     def resolve(self, **limits: Any) -> pl.DataFrame:
         """As a consumer that may call this server and does not trust it."""

@@ -31,6 +31,11 @@ _OPEN: Final = -1
 Ints = npt.NDArray[np.int64]
 
 
+def int64_array(values: Ints) -> pa.Array:
+    """A numpy array of int64 as an Arrow array over the same memory. ``pa.array`` would import pandas, where it is installed."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
 @dataclass(frozen=True)
 class RowSpec:
     """Row ids as asked for, not yet checked against a table.
@@ -238,7 +243,7 @@ class Rows:
 
     def indices(self) -> pa.Array:
         """Every selected row, int64, in order. Check ``count`` before calling."""
-        return pa.array(_expand(self.starts, self.stops))
+        return int64_array(_expand(self.starts, self.stops))
 
 
 def resolve_rows(spec: RowSpec | None, total_rows: int) -> Rows:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from framewire import wire
 from framewire.errors import ArgumentError, ColumnNameError, UnknownColumnError
+from framewire.selection import int64_array
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ def add_row_id(table: pa.Table) -> pa.Table:
             f"The table already has a column {wire.ROW_ID!r}, the name of framewire's row id.",
             hint="Rename or drop that column before returning the table.",
         )
-    ids = pa.array(np.arange(table.num_rows, dtype=np.int64))
+    ids = int64_array(np.arange(table.num_rows, dtype=np.int64))
     field = pa.field(wire.ROW_ID, pa.int64(), nullable=False)
     return pa.Table.from_arrays([ids, *table.columns], schema=pa.schema([field, *table.schema]))
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framewire._compact._take import take_rows
+from framewire.selection import int64_array
 
 
 def take_table(table: pa.Table, indices: pa.Array) -> pa.Table:
@@ -76,14 +77,14 @@ def _any(
     order: npt.NDArray[np.int64],
 ) -> pa.Array:
     parts = [
-        take_rows(batches[number].column(at), pa.array(wanted[places] - start)) for number, places, start in touched
+        take_rows(batches[number].column(at), int64_array(wanted[places] - start)) for number, places, start in touched
     ]
     gathered = pa.concat_arrays(parts) if parts else batches[0].column(at).slice(0, 0)
     if (order[1:] > order[:-1]).all():
         return gathered
     back = np.empty_like(order)
     back[order] = np.arange(len(order))
-    return take_rows(gathered, pa.array(back))
+    return take_rows(gathered, int64_array(back))
 
 
 def _take_batch(batch: pa.RecordBatch, indices: pa.Array) -> pa.RecordBatch:
