@@ -241,9 +241,9 @@ def test_case_21_row_ids(plane: DataPlane) -> None:
         assert resolve(resource_url=url, row_ids=row_ids)["v"].to_list() == expected
         abstract = [{"_row_id": row_id} for row_id in dict.fromkeys(row_ids)] if row_ids != "[0, 1]" else []
         assert resolve(json.dumps(abstract), url)["v"].to_list() == list(dict.fromkeys(expected if abstract else []))
-    for bad in ([-1], [True], [1.5], ["x"]):
-        with pytest.raises(SelectionError, match=str(bad[0])):
-            resolve(resource_url=url, row_ids=bad)
+    for bad, shown in ((-1, "-1"), (True, "true"), (1.5, "1.5"), ("x", "x")):
+        with pytest.raises(SelectionError, match=shown):
+            resolve(resource_url=url, row_ids=[bad])
     with pytest.raises(RowOutOfRangeError, match="99"):
         resolve(resource_url=url, row_ids=[99])
 
@@ -279,7 +279,7 @@ class RawServer:
 
     def resolve(self, **limits: Any) -> pl.DataFrame:
         """As a consumer that may call this server and does not trust it."""
-        settings = Settings(deadline_seconds=20, **limits)
+        settings = Settings(**{"deadline_seconds": 20, **limits})
         return resolve(resource_url=self.url, settings=settings, policy=PeerPolicy(allow=[self.origin]))
 
     def __enter__(self) -> RawServer:
@@ -331,7 +331,7 @@ def test_case_23_the_whole_stream_is_accepted() -> None:
 def test_case_23_a_cut_stream_is_an_error(cut: str, end: bytes) -> None:
     body = WHOLE[: CUTS[cut]] + end
     with RawServer(_answer(body, 1000, length=len(WHOLE))) as server, pytest.raises(TransferFailedError):
-        server.resolve()
+        server.resolve(deadline_seconds=0.5)  # the fetch resumes for as long as there is time
     # A server that says itself that this was all: the announced rows tell, and the end mark.
     with RawServer(_answer(body, 1000)) as server, pytest.raises(BadBodyError):
         server.resolve()
@@ -342,11 +342,12 @@ def test_case_24_half_a_body_in_chunks_that_end_cleanly_is_an_error() -> None:
     head = _answer(half, 1000).partition(b"\r\n\r\n")[0].replace(b"Content-Length", b"X-Was")
     answer = head + b"\r\nTransfer-Encoding: chunked\r\n\r\n" + f"{len(half):x}\r\n".encode() + half + b"\r\n0\r\n\r\n"
     with RawServer(answer) as server, pytest.raises((TransferFailedError, BadBodyError)):
-        server.resolve()
+        server.resolve(deadline_seconds=0.5)
 
 
 def test_case_24_our_server_breaks_the_connection(plane: DataPlane, monkeypatch: pytest.MonkeyPatch) -> None:
-    handle = plane.publish(pl.DataFrame({"n": range(1_000_000)}))
+    """Any client sees that bytes are missing; ours asks for the rest, and has all or nothing."""
+    handle = plane.publish(pl.DataFrame({"n": range(300_000)}))
     whole = _ipc.Encoded.slices
 
     def halfway(encoded: _ipc.Encoded) -> Iterator[memoryview]:
@@ -361,10 +362,8 @@ def test_case_24_our_server_breaks_the_connection(plane: DataPlane, monkeypatch:
         connection.getresponse().read()
     connection.close()
     policy = PeerPolicy(allow=[plane.base_url])
-    with pytest.raises(TransferFailedError):
-        resolve(
-            resource_url=handle.resource_url, policy=policy, settings=Settings(same_host="off", deadline_seconds=20)
-        )
+    frame = resolve(resource_url=handle.resource_url, policy=policy, settings=Settings(deadline_seconds=30))
+    assert frame["n"].to_list() == list(range(300_000))
 
 
 def test_case_25_tiny_streams_with_huge_results_are_refused() -> None:

@@ -46,7 +46,9 @@ def test_an_entry_is_found_proves_itself_and_goes(folder: Path) -> None:
 
 
 def test_entries_of_dead_processes_are_not_believed_and_are_swept(folder: Path) -> None:
-    code = f"from framewire import registry; import os; registry.register({ORIGIN!r}, folder={str(folder)!r}); os._exit(9)"
+    code = (
+        f"from framewire import registry; import os; registry.register({ORIGIN!r}, folder={str(folder)!r}); os._exit(9)"
+    )
     subprocess.run([sys.executable, "-c", code], check=False)
     assert len(list(folder.iterdir())) == 1
     assert lookup(folder) is None

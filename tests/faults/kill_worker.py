@@ -16,7 +16,9 @@ KEPT = 30
 
 
 def main() -> None:
-    import faulthandler; faulthandler.dump_traceback_later(15)
+    import faulthandler
+
+    faulthandler.dump_traceback_later(15)
     seeds = iter(range(1 << 40))
     lock = threading.Lock()
     alive: deque[Handle] = deque()

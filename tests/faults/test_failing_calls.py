@@ -44,7 +44,11 @@ CALLS: list[tuple[Any, str]] = [
     (tempfile, "TemporaryFile"),
     (tempfile, "mkstemp"),
 ]
-FAILURES = [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EIO, "Input/output error"), OSError(errno.EMFILE, "Too many open files")]
+FAILURES = [
+    OSError(errno.ENOSPC, "No space left on device"),
+    OSError(errno.EIO, "Input/output error"),
+    OSError(errno.EMFILE, "Too many open files"),
+]
 
 
 class FailOnce:

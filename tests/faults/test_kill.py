@@ -110,4 +110,3 @@ def test_nothing_is_left_of_a_killed_server(
     )
     with pytest.raises(S2SPError):
         fetch(f"{origin}/s2sp/data/fw1{'a' * 32}", policy=PeerPolicy.from_settings(Settings.from_env()))
-

@@ -97,7 +97,14 @@ def test_a_transfer_that_is_read_drains_before_the_end(runtime: Path) -> None:
 
 def test_a_tool_that_goes_on_does_not_outlive_a_signal(runtime: Path) -> None:
     with StdioServer(SERVER) as server:
-        server.write({"jsonrpc": "2.0", "id": 99, "method": "tools/call", "params": {"name": "busy", "arguments": {"seconds": 600}}})
+        server.write(
+            {
+                "jsonrpc": "2.0",
+                "id": 99,
+                "method": "tools/call",
+                "params": {"name": "busy", "arguments": {"seconds": 600}},
+            }
+        )
         server.publish(n=10)
         started = time.monotonic()
         server.popen.send_signal(signal.SIGTERM)
@@ -130,7 +137,11 @@ def test_every_line_of_stdout_is_json_rpc_through_every_failure(runtime: Path, f
     with StdioServer(SERVER) as server:
         url = server.publish(n=100_000)
         parts = urlsplit(url)
-        for sent in (b"\x00\xff\r\n\r\n", b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n", b"GET /s2sp/data/x HTTP/1.1\r\n\r\n"):
+        for sent in (
+            b"\x00\xff\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+            b"GET /s2sp/data/x HTTP/1.1\r\n\r\n",
+        ):
             with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as sock:
                 sock.sendall(sent)
                 sock.recv(1000)
@@ -166,7 +177,9 @@ def test_two_stdio_servers_at_once(runtime: Path) -> None:
 def test_a_port_that_is_taken_is_said_plainly(runtime: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(SettingError, match=f"cannot listen on '127.0.0.1' port {port}: Address already in use.*0 for a free one"):
+        with pytest.raises(
+            SettingError, match=f"cannot listen on '127.0.0.1' port {port}: Address already in use.*0 for a free one"
+        ):
             DataPlane(port=port).start()
         with Process(str(SERVER), "quiet", str(port)) as server:
             server.popen.wait(30)
@@ -194,7 +207,9 @@ def test_stopping_breaks_what_does_not_drain(runtime: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [0, 1, 30])
-def test_an_exception_in_the_middle_is_a_broken_transfer(after: int, runtime: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_in_the_middle_is_a_broken_transfer(
+    after: int, runtime: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     original = Answer.slices
 
     def slices(self: Answer) -> Any:
@@ -306,7 +321,18 @@ def _workers(tmp_path: Path, *, listen: bool, **env: str) -> tuple[Process, int]
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = ("-m", "uvicorn", "workers_app:app", "--app-dir", str(tmp_path), "--workers", "2", "--port", str(port), "--no-access-log")
+    command = (
+        "-m",
+        "uvicorn",
+        "workers_app:app",
+        "--app-dir",
+        str(tmp_path),
+        "--workers",
+        "2",
+        "--port",
+        str(port),
+        "--no-access-log",
+    )
     return Process(*command, env={k: v.format(port=port) for k, v in env.items()}), port
 
 
