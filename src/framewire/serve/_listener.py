@@ -124,8 +124,12 @@ _LISTENING: Final[weakref.WeakSet[socket.socket]] = weakref.WeakSet()
 
 def _forget_all() -> None:
     """In a forked child: nobody accepts there, but an inherited socket would keep the port open after its parent's end."""
+    null = os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
     for sock in list(_LISTENING):
-        sock.close()
+        if sock.fileno() >= 0:
+            # Not sock.close(): an event loop holds on to the descriptor's number, and might close it again once it is reused.
+            os.dup2(null, sock.fileno(), inheritable=False)
+    os.close(null)
 
 
 if hasattr(os, "register_at_fork"):

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from framewire import _ipc
+from framewire._cast import cast_table
 from framewire.store._place import Heap, Kept, Place
 
 
@@ -85,7 +86,7 @@ class Body:
         Returns:
             The form, or None where ``codec`` would not pay.
         """
-        table = self.table if views else self.table.cast(_ipc.plain_schema(self.table.schema))
+        table = self.table if views else cast_table(self.table, _ipc.plain_schema(self.table.schema))
         if codec is not None and not _ipc.compresses_well(table, codec):
             return None
         encoded = _ipc.encode(table, codec=codec)

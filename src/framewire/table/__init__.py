@@ -21,6 +21,7 @@ from framewire.table import _capsule, _pandas, _rows
 from framewire.table._check import check_names, column_names, validate
 from framewire.table._chunks import merge_small
 from framewire.table._decode import decode_column
+from framewire.table._empties import rebuild_empties
 from framewire.table._far import check_far
 from framewire.table._types import wire_field
 from framewire.typing import Tabular
@@ -54,8 +55,9 @@ def to_table(data: Tabular) -> pa.Table:
     if not names:
         return rows_without_columns(raw.num_rows)
     fields = [wire_field(field) for field in raw.schema]  # refused types first: that needs no look at the values
+    raw = rebuild_empties(raw)
     if not is_checked:
-        raw = validate(raw)
+        validate(raw)
     merged = merge_small(raw)
     check_far(merged)
     return compact(_in_wire_types(merged, fields))

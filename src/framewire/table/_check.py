@@ -11,13 +11,10 @@ from pyarrow import types as is_
 from framewire import _validity
 from framewire._infer._where import Where, name_of
 from framewire.errors import ColumnNameError, UnsupportedValueError
-from framewire.table._empties import rebuild_empties
 from framewire.wire import ROW_ID
 
 _MALFORMED: Final = "Rebuild the column: its producer wrote a value that the type does not allow."
 _NOT_UTF8: Final = "Decode it with its own encoding, or use binary."
-_NO_VALUES: Final = "isn't large enough for length: 0 "
-"""What Arrow says of arrays that it imported itself: see ``_empties``."""
 _VALUE_HINTS: Final[tuple[tuple[Callable[[Any], bool], str], ...]] = (
     (is_.is_time, "Times run from 00:00:00 to before 24:00:00."),
     (is_.is_date64, "A date64 is a midnight: cast the column to timestamp[ms]."),
@@ -66,29 +63,19 @@ def column_names(table: pa.Table) -> list[str]:
         raise ColumnNameError("The name of a column is not UTF-8.", hint="Rename it where the table is made.") from None
 
 
-def validate(table: pa.Table) -> pa.Table:
+def validate(table: pa.Table) -> None:
     """Arrow's full validation: 4 GB/s, and without it a malformed column kills the process that reads it.
-
-    Returns:
-        The same rows; the table itself, unless only arrays of no values had to be rebuilt.
 
     Raises:
         UnsupportedValueError: A column has invalid UTF-8, a time outside the day, a decimal of too many digits, or
             offsets or indices out of bounds; names the column, and the row where that is one value's fault.
     """
-    for position, (name, column) in enumerate(zip(column_names(table), table.columns, strict=True)):
+    for name, column in zip(column_names(table), table.columns, strict=True):
         row = 0
-        chunks = column.chunks
-        is_rebuilt = False
-        for at, chunk in enumerate(chunks):
+        for chunk in column.chunks:
             if (fault := _fault(chunk)) is not None:
-                if _NO_VALUES not in fault or _fault(rebuilt := rebuild_empties(chunk)) is not None:
-                    raise _invalid(chunk, fault, Where(name).after(row))
-                chunks[at], is_rebuilt = rebuilt, True
+                raise _invalid(chunk, fault, Where(name).after(row))
             row += len(chunk)
-        if is_rebuilt:
-            table = table.set_column(position, table.schema.field(position), pa.chunked_array(chunks, column.type))
-    return table
 
 
 def _fault(array: pa.Array) -> str | None:

@@ -86,10 +86,12 @@ def check_tables(
         check(*drawn)
 
     profile = settings or make_settings()
-    profile(given(st.tuples(tables(kinds=kinds, **limits), *more))(run))()
+    drawn: SearchStrategy[tuple[Any, ...]] = st.tuples(tables(kinds=kinds, **limits), *more)
+    profile(given(drawn)(run))()
     few = make_settings(profile, max_examples=5)
     for kind in sorted(set(kinds) - seen):
         depth = limits.get("max_depth", 3)
         named = arrow_types(kinds=kinds, max_depth=depth, outermost=kind).map(lambda one: pa.schema([("c0", one)]))
-        few(given(st.tuples(tables(named), *more))(run))()
+        drawn = st.tuples(tables(named), *more)
+        few(given(drawn)(run))()
     assert seen == set(kinds), f"never drawn: {sorted(set(kinds) - seen)}"
