@@ -26,7 +26,7 @@ def _has_sliced_empty(array: pa.Array) -> bool:
     kind = array.type
     if len(array) == 0:
         # What is nested may have such children, which a map does not show.
-        return bool(array.offset) or bool(is_.is_nested(kind))
+        return bool(array.offset or is_.is_nested(kind)) and not _holds_run_ends(kind)
     if isinstance(kind, pa.BaseExtensionType):
         return _has_sliced_empty(array.storage)
     if is_.is_dictionary(kind):
@@ -36,6 +36,17 @@ def _has_sliced_empty(array: pa.Array) -> bool:
     if is_.is_map(kind):
         return _has_sliced_empty(as_list(array))
     return kind.num_fields > 0 and not _is_left_alone(kind) and _has_sliced_empty(array.values)
+
+
+def _holds_run_ends(kind: pa.DataType) -> bool:
+    """Run ends without rows are left as they are: pyarrow makes no valid ones."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _holds_run_ends(kind.storage_type)
+    if is_.is_dictionary(kind):
+        return _holds_run_ends(kind.value_type)
+    return bool(is_.is_run_end_encoded(kind)) or any(
+        _holds_run_ends(kind.field(at).type) for at in range(kind.num_fields)
+    )
 
 
 def _is_left_alone(kind: pa.DataType) -> bool:
