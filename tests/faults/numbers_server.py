@@ -13,7 +13,7 @@ import polars as pl
 from framewire import S2SPServer
 from framewire.serve import _answer
 
-server = S2SPServer("numbers", **({"s2sp_port": int(sys.argv[2])} if sys.argv[2:] else {}))
+server = S2SPServer("numbers", int(sys.argv[2]) if sys.argv[2:] else 0)
 
 
 @server.sd_resource_tool()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import gc
@@ -112,10 +113,8 @@ def test_a_call_that_fails_once(
             failing = FailOnce(getattr(module, name), position, error)
             with monkeypatch.context() as patch:
                 patch.setattr(module, name, failing)
-                try:
+                with contextlib.suppress(S2SPError):
                     _publish_and_fetch(plane)
-                except S2SPError:
-                    pass
             until(lambda: _is_empty(plane), 10, f"the room is given back after {name} failed")
             if not failing.fired:
                 break

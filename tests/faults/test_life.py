@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -47,12 +48,9 @@ def _stalled(url: str, window: int = 4096) -> socket.socket:
 def _received(sock: socket.socket) -> tuple[int, int]:
     """Content-Length, and how many body bytes came before the end of the connection."""
     data = b""
-    with pytest.MonkeyPatch.context():
-        try:
-            while chunk := sock.recv(1 << 20):
-                data += chunk
-        except ConnectionResetError:
-            pass
+    with contextlib.suppress(ConnectionResetError):
+        while chunk := sock.recv(1 << 20):
+            data += chunk
     head, _, body = data.partition(b"\r\n\r\n")
     found = re.search(rb"content-length: (\d+)", head.lower())
     assert found is not None
@@ -148,7 +146,7 @@ def test_every_line_of_stdout_is_json_rpc_through_every_failure(runtime: Path, f
         assert fetch(url).num_rows == 100_000
         assert server.tool("total", resource_url="http://127.0.0.1:1/s2sp/data/nothing")["isError"]
         assert server.tool("clumsy", resource_url=url)["isError"]
-        assert "no tool" in str(server.tool("missing")).lower() or server.tool("missing")
+        assert server.tool("missing")
         server.tool("fail_transfers", after=0)
         with pytest.raises(TransferFailedError):
             fetch(url, ["0-99"])
@@ -224,13 +222,13 @@ def test_an_exception_in_the_middle_is_a_broken_transfer(
         wanted = fetch(handle.resource_url)
         monkeypatch.setattr(Answer, "slices", slices)
         with _stalled(handle.resource_url, 1 << 20) as sock:
-            expected, got = _received(sock)
-            assert got < expected
+            expected, arrived = _received(sock)
+            assert arrived < expected
         # framewire's own client comes back for the rest, and has it whole or says that it broke.
-        try:
-            assert fetch(handle.resource_url).equals(wanted)
-        except TransferFailedError as exc:
-            assert "no reason" not in str(exc)
+        got = None
+        with contextlib.suppress(TransferFailedError):
+            got = fetch(handle.resource_url)
+        assert got is None or got.equals(wanted)
         monkeypatch.setattr(Answer, "slices", original)
         assert fetch(handle.resource_url).num_rows == LARGE
         until(lambda: plane.stats().readers == 0, 10, "the reader is let go")
@@ -364,7 +362,7 @@ def test_workers_with_listeners_of_their_own_all_work(tmp_path: Path, runtime: P
     process, port = _workers(tmp_path, listen=True)
     try:
         base = f"http://127.0.0.1:{port}"
-        until(lambda: process.err.all and "".join(process.err.all).count("startup complete") == 2, 60, "both are up")
+        until(lambda: "".join(process.err.all).count("startup complete") == 2, 60, "both are up")
         pids, ports = set(), set()
         with httpx.Client(trust_env=False) as client:
             for _ in range(20):

@@ -131,7 +131,9 @@ class _Failures:
             lambda: fetch(url, settings=Settings.from_env(max_body_bytes=100)),
             lambda: fetch(url, deadline_seconds=1e-9),
             lambda: asyncio.run(fetch_async(url, ["bad"])),
-            lambda: fetch(url, transport=httpx.MockTransport(lambda request: httpx.Response(500, text=str(request.url)))),
+            lambda: fetch(
+                url, transport=httpx.MockTransport(lambda request: httpx.Response(500, text=str(request.url)))
+            ),
             lambda: fetch(url, transport=httpx.MockTransport(_raising)),
             lambda: asyncio.run(fetch_async(url, transport=httpx.MockTransport(_raising))),
             dropped,
@@ -157,7 +159,13 @@ class _Failures:
             lambda: _raw(url, b"\x00" + path + b"\r\n\r\n"),
             lambda: _raw(url, b"POST " + path + b" HTTP/1.1\r\nContent-Length: 3\r\n" + host + b"{{{"),
             lambda: _raw(url, b"POST " + path + b" HTTP/1.1\r\nContent-Length: 99\r\n" + host + b"{"),
-            lambda: _raw(url, b"GET " + path + b" HTTP/1.1\r\nRange: bytes=999999999-\r\nAccept: application/vnd.apache.arrow.stream\r\n" + host),
+            lambda: _raw(
+                url,
+                b"GET "
+                + path
+                + b" HTTP/1.1\r\nRange: bytes=999999999-\r\nAccept: application/vnd.apache.arrow.stream\r\n"
+                + host,
+            ),
             lambda: _raw(url, b"DELETE " + path + b"x HTTP/1.1\r\n" + host),
         ]
 
@@ -188,7 +196,15 @@ def test_no_failure_in_the_process_tells_a_secret(
                     if isinstance(answer, bytes):
                         texts.append(f"{number}: {answer.decode('latin-1')}")
             policy = PeerPolicy.from_settings(Settings.from_env())
-            shown = (plane, plane.stats(), failures.handle, plane.settings, policy, policy.check(failures.url), *entries(folder=str(runtime)))
+            shown = (
+                plane,
+                plane.stats(),
+                failures.handle,
+                plane.settings,
+                policy,
+                policy.check(failures.url),
+                *entries(folder=str(runtime)),
+            )
             texts += [f"{value!r} {value}" for value in shown]
         texts.append(said.getvalue())
     printed = capfd.readouterr()
@@ -246,6 +262,7 @@ def test_no_failure_of_a_real_server_tells_a_secret(runtime: Path, figure: Calla
     assert len(replies) == 1  # the one that handed the handle out
     assert "Exception in ASGI application" in log
     figure(
-        f"secrets of a stdio server: {len(log.splitlines())} stderr lines at DEBUG, {lines} lines on stdout, {len(failed)} tool errors: "
+        f"secrets of a stdio server: {len(log.splitlines())} stderr lines at DEBUG, {lines} lines on stdout, {len(failed)} tool "
+        "errors: "
         "0 tokens but in the reply that hands out the handle, 0 hidden values"
     )

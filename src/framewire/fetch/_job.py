@@ -169,10 +169,15 @@ class Job:
                 self._lease = got.headers.get(wire.H_LEASE, self._lease)
                 checksum = _ipc.checksum_text(hasher) if got.hashed else None
                 return got, plan.finish(got.status, got.headers, got.body, checksum)
+            except TransferTimeoutError:
+                if broken is None:
+                    raise
+                # What went wrong is that it broke off; that there was no time left to mend it is the lesser news.
+                raise broken from None
             except (BrokenTransferError, LeasedError, TransferFailedError) as exc:
                 if self.target.is_legacy or not self._may_go_on(exc, broken):
                     raise
-                moved = isinstance(exc, BrokenTransferError) and exc.received > 0
+                moved = isinstance(exc, BrokenTransferError) and exc.received > 0 and _can_resume(broken or exc)
                 failures = 0 if moved else failures + 1
                 if failures >= _TRIES_WITHOUT_PROGRESS and not isinstance(exc, LeasedError):
                     raise
@@ -194,11 +199,10 @@ class Job:
         request = plan.request()
         if self._lease is not None:
             request.headers[wire.H_LEASE] = self._lease
-        etag = "" if broken is None or broken.headers is None else broken.headers.get("etag", "")
-        if broken is None or broken.buffer is None or not etag or not broken.received:
+        if broken is None or broken.headers is None or not _can_resume(broken):
             return self._prepared(request, self.settings.max_body_bytes, plan.check_head)
         request.headers["Range"] = f"bytes={broken.received}-"
-        request.headers["If-Range"] = etag
+        request.headers["If-Range"] = broken.headers["etag"]
         rest = memoryview(broken.buffer).cast("B")[broken.received :]
         prepared = self._prepared(request, self.settings.max_body_bytes, _rest_check(plan, broken))
         prepared.extensions["framewire.into"] = rest
@@ -246,6 +250,11 @@ class Job:
             return
         # The body is whole, and whether the server heard of it cannot be known: it is not thrown away for that.
         logger.warning("A use of a resource_url could not be acknowledged; its server may count it as not delivered.")
+
+
+def _can_resume(broken: BrokenTransferError) -> bool:
+    """Whether the rest can be asked for: a whole body has an ETag, and some of it is here. A selection is fetched anew."""
+    return broken.buffer is not None and broken.received > 0 and bool(broken.headers and broken.headers.get("etag"))
 
 
 def _joined(before: BrokenTransferError | None, exc: S2SPError) -> BrokenTransferError:

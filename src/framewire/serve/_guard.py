@@ -33,6 +33,7 @@ class Guard:
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Start watching."""
         super().connection_made(transport)  # type: ignore[misc]
+        self.access_log = False  # its lines hold the path, and so the token
         self._connected_at = self._head_at = self._moved_at = self.loop.time()
         self._head_bytes = self._request_bytes = 0
         self._waiting_bytes = 0

@@ -26,6 +26,19 @@ _BACKSTOP_SECONDS: Final = 2
 """After the drain every connection is cut; a request that still goes on then (none should) is cancelled so much later."""
 
 
+class _Config(uvicorn.Config):
+    """Leaves the loggers of a program alone that runs uvicorn itself: they are one set for the whole process.
+
+    uvicorn's own way to be quiet would silence the host's servers too. The access log, whose lines would hold tokens, is off
+    in :class:`framewire.serve._guard.Guard`.
+    """
+
+    def configure_logging(self) -> None:
+        logger = logging.getLogger("uvicorn.error")
+        if logger.level == logging.NOTSET and logging.getLogger("uvicorn").level == logging.NOTSET:
+            logger.setLevel(logging.WARNING)
+
+
 def uvicorn_config(
     app: Any, *, drain_seconds: float, max_connections: int, lifespan: str = "off", **options: Any
 ) -> uvicorn.Config:
@@ -38,7 +51,7 @@ def uvicorn_config(
         lifespan: ``on`` for apps that have one.
         **options: Further arguments of ``uvicorn.Config``.
     """
-    return uvicorn.Config(
+    return _Config(
         app,
         http=guarded_protocol(),
         limit_concurrency=max_connections,
@@ -46,8 +59,6 @@ def uvicorn_config(
         ws="none",
         lifespan=lifespan,  # type: ignore[arg-type]
         log_config=None,
-        log_level="warning",
-        access_log=False,
         server_header=False,
         timeout_keep_alive=15,
         timeout_graceful_shutdown=math.ceil(drain_seconds) + _BACKSTOP_SECONDS,
