@@ -15,6 +15,10 @@ def trials(short: int, long: int) -> pytest.MarkDecorator:
     )
 
 
+twice = pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pytest.mark.faults)])
+"""For tests that are as short in both forms: in ``make test-faults`` they give their figures."""
+
+
 def until(true: Callable[[], bool], seconds: float, what: str) -> float:
     """Look until ``true`` says so, and say how long that took; a bound on a wait that normally is short."""
     started = time.monotonic()

@@ -23,7 +23,7 @@ from framewire.fetch import fetch
 from framewire.plane import DataPlane
 from framewire.serve._answer import Answer
 from framewire.settings import Settings
-from tests.faults.forms import until
+from tests.faults.forms import twice, until
 from tests.faults.plane_worker import table
 from tests.faults.processes import ROOT, Process, StdioServer
 
@@ -60,8 +60,11 @@ def _received(sock: socket.socket) -> tuple[int, int]:
 # --- the end of a stdio server ------------------------------------------------------------------------------------------
 
 
+@twice
 @pytest.mark.parametrize("how", ["end of stdin", "SIGTERM", "SIGINT"])
-def test_a_stalled_reader_does_not_hold_up_the_end(how: str, runtime: Path, figure: Callable[[str], None]) -> None:
+def test_a_stalled_reader_does_not_hold_up_the_end(
+    how: str, form: str, runtime: Path, figure: Callable[[str], None]
+) -> None:
     with StdioServer(SERVER) as server, _stalled(server.publish(n=LARGE)) as sock:
         started = time.monotonic()
         if how == "end of stdin":
@@ -131,7 +134,10 @@ def _listens(server: StdioServer) -> bool:
     return any(row[3] == "0A" and row[9] in inodes for row in rows)
 
 
-def test_every_line_of_stdout_is_json_rpc_through_every_failure(runtime: Path, figure: Callable[[str], None]) -> None:
+@twice
+def test_every_line_of_stdout_is_json_rpc_through_every_failure(
+    form: str, runtime: Path, figure: Callable[[str], None]
+) -> None:
     with StdioServer(SERVER) as server:
         url = server.publish(n=100_000)
         parts = urlsplit(url)

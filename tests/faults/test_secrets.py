@@ -31,6 +31,7 @@ from framewire.registry import entries
 from framewire.serve import _guard
 from framewire.serve._answer import Answer
 from framewire.settings import Settings
+from tests.faults.forms import twice
 from tests.faults.processes import ROOT, StdioServer
 from tests.faults.proxy import DroppingProxy
 
@@ -174,8 +175,13 @@ def _raising(request: httpx.Request) -> httpx.Response:
     raise httpx.ReadError(f"while reading {request.url}", request=request)
 
 
+@twice
 def test_no_failure_in_the_process_tells_a_secret(
-    runtime: Path, monkeypatch: pytest.MonkeyPatch, figure: Callable[[str], None], capfd: pytest.CaptureFixture[str]
+    form: str,
+    runtime: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    figure: Callable[[str], None],
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("FRAMEWIRE_SAME_HOST", "off")
     monkeypatch.setattr(_guard, "REQUEST_SECONDS", 1.0)  # half a request is given up sooner
@@ -219,7 +225,8 @@ def test_no_failure_in_the_process_tells_a_secret(
     )
 
 
-def test_no_failure_of_a_real_server_tells_a_secret(runtime: Path, figure: Callable[[str], None]) -> None:
+@twice
+def test_no_failure_of_a_real_server_tells_a_secret(form: str, runtime: Path, figure: Callable[[str], None]) -> None:
     """At DEBUG, with uvicorn's and the SDK's own loggers open. Replies carry the handle, and nothing else does."""
     with StdioServer(SERVER, "debug") as server:
         reply = server.tool("secrets", abstract_domains="k")
