@@ -89,10 +89,11 @@ def test_stalled_sockets_cost_good_requests_little_and_are_closed(
         url = server("publish", rows=1_000_000, seed=1)["url"]
         base = server("measure")["tasks"]
         _latencies(url, 20)
-        idle = percentile(_latencies(url, 200), 0.99)
-        started = time.monotonic()
+        count = 1000 if trials >= 500 else 100
+        idle = percentile(_latencies(url, count), 0.99)
         socks = [open_sockets.enter_context(_half(url, n % 4)) for n in range(trials)]
-        busy = percentile(_latencies(url, 200), 0.99)
+        started = time.monotonic()
+        busy = percentile(_latencies(url, count), 0.99)
         # Nothing is read from any of them but the sign of the end: a slow reader's is that its transfer is given up.
         quiet = [sock for n, sock in enumerate(socks) if n % 4 != 3]
         until(lambda: server("measure")["readers"] == 0, 25, "slow readers are given up")
@@ -100,14 +101,14 @@ def test_stalled_sockets_cost_good_requests_little_and_are_closed(
         until(lambda: server("measure")["tasks"] <= base + 1, 25, "no task of theirs is left")
         closed = time.monotonic() - started
         assert fetch(url, ["5"]).num_rows == 1
-    assert closed < 25
-    if trials >= 500:
-        assert closed < 15
-        assert busy < 2 * idle + 0.1  # a shared machine; the figure is the claim
     figure(
         f"slow sockets: {trials} half-open, half-header, half-body and slow-reading at once: good requests' p99 "
         f"{busy * 1000:.1f} ms against {idle * 1000:.1f} ms idle ({busy / idle:.2f} x), all closed after {closed:.1f} s"
     )
+    assert closed < 25
+    if trials >= 500:
+        assert closed < 15
+        assert busy < 2 * idle + 0.1  # a shared machine; the figure is the claim
 
 
 @trials(50, 1000)

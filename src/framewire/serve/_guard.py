@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.util
+import socket
+import sys
 from functools import cache
 from typing import Any, Final
 
@@ -20,6 +22,10 @@ STALL_SECONDS: Final = 10.0
 """Without one byte of progress while bytes wait to be sent."""
 MAX_HEAD_BYTES: Final = 64 << 10
 """Request line and headers: neither parser bounds them."""
+UNSENT_BYTES: Final = 512 << 10
+"""Kept by the kernel for a peer whose window is full. By default it takes megabytes, and copying those for readers that never read
+holds up everybody else: 500 of them raised other requests' p99 from 8 to 50 ms."""
+_NOTSENT_LOWAT: Final[int | None] = getattr(socket, "TCP_NOTSENT_LOWAT", 25 if sys.platform == "linux" else None)
 _TICK_SECONDS: Final = 1.0
 
 
@@ -33,6 +39,8 @@ class Guard:
     def connection_made(self, transport: asyncio.Transport) -> None:
         """Start watching."""
         super().connection_made(transport)  # type: ignore[misc]
+        if _NOTSENT_LOWAT is not None and (sock := transport.get_extra_info("socket")) is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, _NOTSENT_LOWAT, UNSENT_BYTES)
         self.access_log = False  # its lines hold the path, and so the token
         self._connected_at = self._head_at = self._moved_at = self.loop.time()
         self._head_bytes = self._request_bytes = 0
