@@ -61,8 +61,10 @@ test: setup setup-peer
 test-long: setup setup-peer
 	$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not faults' --hypothesis-profile=long
 
+# Two runs: the long forms, and the streams that are cut, flipped and blown up, at their full number.
 test-faults: setup setup-peer
 	$(BIN)/python -m pytest -q -m faults
+	FRAMEWIRE_LONG=1 $(BIN)/python -m pytest -q tests/faults/test_bombs.py tests/faults/test_mutations.py tests/faults/test_truncation.py
 
 check: setup
 	$(BIN)/ruff format --check .

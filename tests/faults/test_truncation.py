@@ -74,7 +74,8 @@ def test_no_cut_is_mended_by_an_end_mark(name: str) -> None:
     assert _accepted(data[: ends[-1]] + END, ROWS)
 
 
-def test_the_number_of_cuts() -> None:
+def test_the_number_of_cuts(figure: Callable[[str], None]) -> None:
     """What the figures above stand for."""
     cuts = sum(len(build()) for build in STREAMS.values())
     assert cuts > (50_000 if LONG else 5_000)
+    figure(f"cuts: {cuts} of {len(STREAMS)} streams, at every byte: 0 accepted where the tests above passed")
