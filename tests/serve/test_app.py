@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,8 +31,12 @@ TABLE = pa.table(
 
 
 @pytest.fixture
-async def plane() -> AsyncIterator[DataPlane]:
-    plane = DataPlane(Settings(max_selection_bytes=4096)).start(listen=False, base_url="http://127.0.0.1:1")
+async def plane(tmp_path: Path) -> AsyncIterator[DataPlane]:
+    # A runtime folder of its own: the URL is made up, and another process that runs these tests claims the same one.
+    runtime = tmp_path / "runtime"
+    plane = DataPlane(Settings(max_selection_bytes=4096, runtime_dir=str(runtime))).start(
+        listen=False, base_url="http://127.0.0.1:1"
+    )
     try:
         yield plane
     finally:

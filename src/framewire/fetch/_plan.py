@@ -91,13 +91,13 @@ class WirePlan:
             headers[wire.H_MAP] = identity
         if self.rows is None and self.columns is None:
             return httpx.Request("GET", self.target.url, headers=headers)
-        return _post(self.target.url, headers, selection_payload(self.rows, self.columns))
+        return post(self.target.url, headers, selection_payload(self.rows, self.columns))
 
     def check_head(self, status: int, headers: httpx.Headers) -> None:
         """See :class:`FetchPlan`. The order is fixed: status, version, form, length, rows, checksum."""
         check_encoding(headers)
         if status != 200:
-            _check_error_head(status, headers)
+            check_error_head(status, headers)
             return
         if headers.get(wire.H_VERSION) != wire.WIRE_VERSION:
             raise UnsupportedVersionError(
@@ -121,7 +121,7 @@ class WirePlan:
     def finish(self, status: int, headers: httpx.Headers, body: pa.Buffer, checksum: str | None = None) -> pa.Table:
         """See :class:`FetchPlan`."""
         if status != 200:
-            raise _error_of(status, body)
+            raise error_of(status, body)
         self.check_head(status, headers)
         if self.may_map and wire.H_MAP in headers:
             return self._map(headers)
@@ -222,7 +222,8 @@ def selection_payload(rows: RowSpec | None, columns: Sequence[str] | None) -> di
     return payload
 
 
-def _post(url: str, headers: dict[str, str], payload: dict[str, Any]) -> httpx.Request:
+def post(url: str, headers: dict[str, str], payload: dict[str, Any]) -> httpx.Request:
+    """A ``POST`` of a selection, refused here where the server would refuse it for its size."""
     content = json.dumps(payload, separators=(",", ":")).encode()
     if len(content) > wire.MAX_REQUEST_BYTES:
         raise TooLargeError(
@@ -230,9 +231,6 @@ def _post(url: str, headers: dict[str, str], payload: dict[str, Any]) -> httpx.R
             hint="Select neighbouring rows as ranges, or fetch every row.",
         )
     return httpx.Request("POST", url, headers=headers | {"Content-Type": wire.JSON}, content=content)
-
-
-post = _post
 
 
 def check_length(headers: httpx.Headers, max_bytes: int) -> None:
@@ -260,7 +258,8 @@ def _announced_rows(headers: httpx.Headers) -> int:
     return int(text)
 
 
-def _check_error_head(status: int, headers: httpx.Headers) -> None:
+def check_error_head(status: int, headers: httpx.Headers) -> None:
+    """Let the body of an error be read, if it is one and short."""
     if status < 400:
         raise TransferFailedError(
             f"The server answered with status {status}.", hint="Redirects are not followed. " + AGAIN
@@ -270,7 +269,7 @@ def _check_error_head(status: int, headers: httpx.Headers) -> None:
         raise TransferFailedError(f"The server answered with status {status}.", hint=AGAIN)
 
 
-def _error_of(status: int, body: pa.Buffer) -> S2SPError:
+def error_of(status: int, body: pa.Buffer) -> S2SPError:
     """The error that an answer carries; what it says is cut to a length fit for a model's context."""
     try:
         payload = json.loads(bytes(body))
@@ -287,6 +286,4 @@ def _error_of(status: int, body: pa.Buffer) -> S2SPError:
     return TransferFailedError(f"The server answered with status {status}.", hint=AGAIN)
 
 
-error_of = _error_of
-check_error_head = _check_error_head
 _FRESH: Final = "Call the resource tool again for a fresh one."

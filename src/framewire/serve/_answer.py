@@ -15,7 +15,7 @@ from framewire._compact import compact
 from framewire._compact._table import take_table
 from framewire.errors import BadRangeError, NoRoomError, OverloadedError, TooLargeError, UnknownColumnError
 from framewire.selection import Rows, Selection, resolve_rows
-from framewire.serve._negotiate import ByteRange, Headers, Wants, negotiate, parse_range
+from framewire.serve._negotiate import ByteRange, Wants, parse_range
 from framewire.store import BodyStore, Entry, Representation
 
 _VARY: Final = f"Accept, {wire.H_TYPES}"
@@ -78,12 +78,9 @@ def answer(
         return Answer(200, _headers(encoded.checksum, chosen.num_rows), encoded, room.pop_all())
 
 
-def is_at_hand(entry: Entry, headers: Headers, *, near: bool) -> bool:
-    """Whether the whole body is sent as it is stored, with nothing to convert, compress or hash."""
-    wants = negotiate(headers, near=near)
-    return (
-        wants.arrow and wants.codec is None and (wants.views or not entry.body.has_views) and not headers.get("range")
-    )
+def is_at_hand(entry: Entry, wants: Wants) -> bool:
+    """Whether the whole body is sent as it is stored, with nothing to convert or compress."""
+    return wants.arrow and wants.codec is None and (wants.views or not entry.body.has_views)
 
 
 def _columns(selection: Selection, table: pa.Table) -> list[str] | None:

@@ -6,6 +6,7 @@ import ipaddress
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -17,9 +18,9 @@ from framewire.registry import CHALLENGE_CHARS, Registration, is_challenge
 from framewire.selection import Selection, parse_selection
 from framewire.serve._answer import Answer, answer, is_at_hand
 from framewire.serve._hosts import HostPolicy
-from framewire.serve._negotiate import Headers, negotiate
+from framewire.serve._negotiate import Headers, Wants, negotiate
 from framewire.serve._send import Message, Receive, Scope, Send, in_thread, send_answer, send_leased
-from framewire.store import BodyStore, Entry
+from framewire.store import BodyStore, Entry, Hold
 
 logger = logging.getLogger(__name__)
 
@@ -122,13 +123,22 @@ class DataApp:
                 request = _query(scope.get("query_string", b""))
             is_small = method != "POST" or _is_small(headers)
             selection = parse_selection(request) if is_small else await in_thread(parse_selection, request)
-            if selection.is_whole and is_at_hand(entry, headers, near=_is_near(scope)):
+            wants = negotiate(headers, near=_is_near(scope))
+            ranged = headers.get("range") if method == "GET" else ""
+            make = partial(self._make, entry, selection, wants, ranged, headers.get("if-range"))
+            if selection.is_whole and is_at_hand(entry, wants) and not ranged:
                 # Nothing to compute: a hop to a thread would take longer than the answer.
-                made = self._make(entry, selection, headers, scope)
+                made = make()
             else:
-                made = await in_thread(self._make, entry, selection, headers, scope)
+                made = await in_thread(make)
             with made.room:
-                await self._deliver(made, entry, headers, receive, send, head=method == "HEAD")
+                cold = entry.body.kept.cold
+                # Taken last: a refused request spends nothing of a limited handle.
+                hold = None if method == "HEAD" else self._hold(made, entry, headers.get(wire.H_LEASE) or None)
+                if hold is None:
+                    await send_answer(made, send, head=method == "HEAD", cold=cold)
+                else:
+                    await send_leased(made, hold, receive, send, cold=cold, acknowledges=wants.arrow)
 
     async def _acknowledge(self, token: str, request: dict[str, Any], scope: Scope, send: Send) -> None:
         lease, rows, checksum = request["ack"], request.get("rows"), request.get("checksum")
@@ -144,34 +154,22 @@ class DataApp:
         counts = self._store.acknowledge(token, lease, rows, checksum)
         await _send_json(200, {"acknowledged": True, "counts": counts}, scope, send)
 
-    async def _deliver(
-        self, made: Answer, entry: Entry, headers: Headers, receive: Receive, send: Send, *, head: bool
-    ) -> None:
-        """Send an answer; one of a limited handle under a lease, which is taken last: a refused request spends nothing."""
-        cold = entry.body.kept.cold
-        hold = None if head else self._store.hold(entry, headers.get(wire.H_LEASE) or None)
-        if hold is None:
-            await send_answer(made, send, head=head, cold=cold)
-            return
-        whole = made.status == 200
-        try:
-            if whole:
-                hold.announce(int(made.headers[wire.H_ROWS]), made.headers[wire.H_CHECKSUM])
-        except BaseException:
-            hold.release()
-            raise
-        await send_leased(made, hold, receive, send, cold=cold, acknowledges=negotiate(headers).arrow)
+    def _hold(self, made: Answer, entry: Entry, lease: str | None) -> Hold | None:
+        """The lease under which an answer is sent, told what its acknowledgement must repeat; None without a limit."""
+        hold = self._store.hold(entry, lease)
+        if hold is not None and made.status == 200:
+            hold.announce(int(made.headers[wire.H_ROWS]), made.headers[wire.H_CHECKSUM])
+        return hold
 
-    def _make(self, entry: Entry, selection: Selection, headers: Headers, scope: Scope) -> Answer:
-        ranged = headers.get("range") if scope["method"] == "GET" else ""
+    def _make(self, entry: Entry, selection: Selection, wants: Wants, byte_range: str, if_range: str) -> Answer:
         return answer(
             entry,
             selection,
-            negotiate(headers, near=_is_near(scope)),
+            wants,
             self._store,
             max_selection_bytes=self._max_selection_bytes,
-            byte_range=ranged,
-            if_range=headers.get("if-range"),
+            byte_range=byte_range,
+            if_range=if_range,
         )
 
 

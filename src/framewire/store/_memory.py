@@ -103,11 +103,6 @@ class Hold:
             self._uses.finish(self.lease, self._store._clock())
             self._store._reconsider(self._entry)
 
-    def release(self) -> None:
-        """Nothing was sent: the use is free again."""
-        with self._store._lock:
-            self._uses.release(self.lease, self._store._clock())
-
 
 class MemoryStore:
     """Bodies in memory under one budget, and on disk under another. See :class:`framewire.store.BodyStore` for the methods.
