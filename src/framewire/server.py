@@ -7,6 +7,7 @@ import importlib.util
 import logging
 import math
 import socket
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
@@ -134,6 +135,9 @@ class S2SPServer(MCPServer[Any]):
         try:
             yield
         finally:
+            # What a tool printed is flushed while the SDK still sends it to stderr: at exit it would go to the client.
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
             with anyio.CancelScope(shield=True):
                 await anyio.to_thread.run_sync(self._keeper.release)
 
