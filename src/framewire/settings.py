@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -164,7 +164,7 @@ class Settings:
         Raises:
             SettingError: There is no such setting.
         """
-        unknown = sorted(overrides.keys() - {f.name for f in fields(self)})
+        unknown = sorted(overrides.keys() - VARIABLES.keys())
         if unknown:
             raise SettingError(f"There is no setting {unknown[0]!r}.", hint=f"Settings: {', '.join(VARIABLES)}.")
         given = {name: value for name, value in overrides.items() if value is not None}

@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from framewire._framing._flatbuffer import Table, malformed, refused
-from framewire._framing._layout import FREE, OFFSETS, VALIDITY, VARIADIC, Layout
+from framewire._framing._layout import VARIADIC, Layout
+from framewire._framing._single import MAX_BUFFERS, bytes_if_good
 from framewire.errors import TooLargeError
 
 _Ints = npt.NDArray[np.int64]
@@ -97,6 +98,8 @@ class Batches:
         """
         if not self.rows:
             return 0
+        if (good := self._single(limits)) is not None:
+            return good
         lengths, nulls = self._lengths(limits)
         weight = sum(int(lengths[:, node].sum(dtype=np.float64)) for node in self.layout.weightless)
         batch, template = self._templates()
@@ -110,48 +113,70 @@ class Batches:
             plain = _plain_sizes(stream, starts + offsets, sizes, np.array(self.compressed)[batch])
         total = int(plain.sum(dtype=np.float64)) + weight
         self._check_sizes(lengths, nulls, batch, template, plain)
-        return total + self._joined(np.bincount(batch, plain, len(self.rows)))
+        return total + (self._joined(np.bincount(batch, plain, len(self.rows))) if any(self.deltas) else 0)
+
+    def _single(self, limits: Limits) -> int | None:
+        """The bytes of a small batch alone, where it is plainly good."""
+        if (
+            len(self.rows) != 1
+            or self.compressed[0]
+            or self.deltas[0]
+            or len(self._buffers[0]) > _BUFFER_BYTES * MAX_BUFFERS
+        ):
+            return None
+        return bytes_if_good(
+            self.layout,
+            self.rows[0],
+            self._nodes[0],
+            self._buffers[0],
+            self._variadic[0],
+            body=self._bodies[0][1],
+            max_rows=8 * limits.max_bytes,
+        )
 
     def _lengths(self, limits: Limits) -> tuple[_Ints, _Ints]:
         """Length and nulls of each node (columns) of each batch (rows); node 0 is the batch itself."""
-        layout = self.layout
-        lengths, nulls = _pairs(self._nodes, (len(self.rows), len(layout.names) - 1))
-        own = np.array(self.rows, np.int64)[:, None]
-        lengths, nulls = np.hstack([own, lengths]), np.hstack([np.zeros_like(own), nulls])
-        if ((nulls < 0) | (nulls > lengths)).any():
-            raise malformed(f"{self._column((nulls < 0) | (nulls > lengths))} has more nulls than rows")
-        times = np.array(layout.times)
-        wrong = (lengths != lengths[:, layout.parents] * times.astype(np.float64)) & (times != FREE)
+        columns = self.layout.columns
+        pairs = np.empty((len(self.rows), len(self.layout.names), 2), np.int64)
+        pairs[:, 0, 0], pairs[:, 0, 1] = self.rows, 0
+        pairs[:, 1:] = np.frombuffer(b"".join(self._nodes), "<i8").reshape(len(self.rows), -1, 2)
+        lengths, nulls = pairs[..., 0], pairs[..., 1]
+        wrong = (nulls < 0) | (nulls > lengths)
+        if wrong.any():
+            raise malformed(f"{self._column(wrong)} has more nulls than rows")
+        wrong = (lengths != lengths[:, columns.parents] * columns.times) & ~columns.free
         if wrong.any():
             raise malformed(f"{self._column(wrong)} has another number of rows than its table")
         # A row takes a bit at least, or is weighed as a byte.
-        if (lengths[:, 1:] > 8 * limits.max_bytes).any():
-            raise too_large(int(lengths[:, 1:].max() // 8), limits)
+        if lengths.shape[1] > 1 and (most := int(lengths[:, 1:].max())) > 8 * limits.max_bytes:
+            raise too_large(most // 8, limits)
         return lengths, nulls
 
     def _templates(self) -> tuple[_Ints, _Ints]:
         """For each buffer of the stream: its batch, and which of the layout's buffers it is."""
-        count = len(self.rows)
-        kinds = np.tile(np.arange(len(self.layout.roles)), count)
-        batches = np.repeat(np.arange(count), len(self.layout.roles))
+        count, roles = len(self.rows), len(self.layout.roles)
+        kinds = np.tile(np.arange(roles), count)
+        batches = np.repeat(np.arange(count), roles)
         if not self._views:
             return batches, kinds
         times = np.ones(len(kinds), np.int64)
-        times[np.array(self.layout.roles)[kinds] == VARIADIC] = np.frombuffer(b"".join(self._variadic), "<i8")
+        times[self.layout.columns.is_variadic[kinds]] = np.frombuffer(b"".join(self._variadic), "<i8")
         return np.repeat(batches, times), np.repeat(kinds, times)
 
     def _check_sizes(self, lengths: _Ints, nulls: _Ints, batch: _Ints, template: _Ints, sizes: _Ints) -> None:
         """Each buffer holds its node's rows."""
-        layout = self.layout
-        role, node = np.array(layout.roles)[template], np.array(layout.nodes)[template]
-        rows = lengths[batch, node].astype(np.float64)
-        slots = rows + (role == OFFSETS)
-        needed = np.ceil(slots * np.array(layout.bits, np.float64)[template] / 8)
+        columns = self.layout.columns
+        node = columns.nodes[template]
+        rows = lengths[batch, node]
+        # Both factors are exact, and so is a product below 2^53; the length of any buffer is.
+        short = sizes < np.ceil((rows + columns.is_offsets[template]) * columns.bytes_per_row[template])
+        if not short.any():
+            return
         # Without nulls there need be no bitmap, and without rows no offsets.
-        absent = (sizes == 0) & np.where(role == VALIDITY, nulls[batch, node] == 0, rows == 0)
-        short = (sizes < needed) & ~absent
+        unneeded = np.where(columns.is_validity[template], nulls[batch, node], rows) == 0
+        short &= (sizes > 0) | ~unneeded
         if short.any():
-            name = layout.names[int(node[np.argmax(short)])]
+            name = self.layout.names[int(node[np.argmax(short)])]
             raise malformed(f"column {name!r} has fewer bytes than its rows need")
 
     def _column(self, wrong: _Bools) -> str:
@@ -159,8 +184,6 @@ class Batches:
 
     def _joined(self, sizes: npt.NDArray[Any]) -> int:
         """Bytes of dictionaries that deltas are joined to: each makes a new one of all that came before."""
-        if not any(self.deltas):
-            return 0
         joined, current = 0, 0.0
         for size, delta in zip(sizes.tolist(), self.deltas, strict=True):
             current = current + size if delta else size

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from functools import cached_property
+from typing import Final, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
 
 from framewire._framing._flatbuffer import Table, malformed, refused
 
@@ -20,6 +24,19 @@ _MAX_ZONE_BYTES: Final = 64
 VALIDITY, OFFSETS, DATA, VARIADIC = range(4)
 FREE: Final = -1
 """Times of a node whose length its parent does not set: the items of a list."""
+
+
+class Columns(NamedTuple):
+    """A finished layout as arrays: by node ``parents``, ``times`` and ``free``, the others by buffer."""
+
+    parents: npt.NDArray[np.int64]
+    times: npt.NDArray[np.float64]
+    free: npt.NDArray[np.bool_]
+    nodes: npt.NDArray[np.int64]
+    bytes_per_row: npt.NDArray[np.float64]
+    is_validity: npt.NDArray[np.bool_]
+    is_variadic: npt.NDArray[np.bool_]
+    is_offsets: npt.NDArray[np.float64]
 
 
 @dataclass
@@ -43,6 +60,21 @@ class Layout:
     nodes: list[int] = field(default_factory=list)
     bits: list[int] = field(default_factory=list)
     roles: list[int] = field(default_factory=list)
+
+    @cached_property
+    def columns(self) -> Columns:
+        """For the checks; taken when the schema has been read to its end, and kept with it."""
+        times, roles = np.array(self.times), np.array(self.roles, np.int64)
+        return Columns(
+            parents=np.array(self.parents),
+            times=times.astype(np.float64),
+            free=times == FREE,
+            nodes=np.array(self.nodes, np.int64),
+            bytes_per_row=np.array(self.bits, np.float64) / 8,
+            is_validity=roles == VALIDITY,
+            is_variadic=roles == VARIADIC,
+            is_offsets=(roles == OFFSETS).astype(np.float64),
+        )
 
     def node(self, name: str, parent: int, times: int) -> int:
         """Add a node; returns its number."""

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TypeGuard
 
 import anyio
 import anyio.from_thread
@@ -17,7 +17,8 @@ import pyarrow as pa
 from anyio.lowlevel import RunVar
 
 from framewire.errors import S2SPError, TooLargeError, TransferFailedError, TransferTimeoutError
-from framewire.fetch._job import Got, Job, Pause
+from framewire.fetch._call import Answer, Call
+from framewire.fetch._job import Job, Pause
 from framewire.fetch._plan import AGAIN
 from framewire.fetch._policy import PeerPolicy
 from framewire.fetch._transport import DirectTransport
@@ -123,26 +124,32 @@ def _run(job: Job, transport: httpx.BaseTransport) -> pa.Table:
         return table
 
 
-def _exchange(job: Job, request: httpx.Request, transport: httpx.BaseTransport) -> Got:
+def _exchange(job: Job, call: Call, transport: httpx.BaseTransport) -> Answer:
     with _own_errors():
-        response = transport.handle_request(request)
-        buffer = response.extensions.get("framewire.buffer")
-        if buffer is None:
-            try:
-                if (check := request.extensions["framewire.check_head"]) is not None:
-                    check(response.status_code, response.headers)
+        if _takes_calls(transport):
+            return transport.send(call)
+        response = transport.handle_request(call.to_httpx())
+        try:
+            if call.check_head is not None:
+                call.check_head(response.status_code, response.headers)
+            buffer = response.extensions.get("framewire.buffer")
+            if buffer is None:
                 # A transport may hand over a response that it has read already.
                 read = response.is_stream_consumed
-                buffer = _collect(job, [response.content] if read else response.iter_raw(), request)
-            finally:
-                response.close()
+                buffer = _collect(job, [response.content] if read else response.iter_raw(), call.max_bytes)
+        finally:
+            response.close()
     hashed = bool(response.extensions.get("framewire.hashed"))
-    return Got(response.status_code, response.headers, buffer, hashed)
+    return Answer(response.status_code, response.headers, buffer, hashed)
 
 
-def _collect(job: Job, chunks: Iterable[bytes], request: httpx.Request) -> pa.Buffer:
+def _takes_calls(transport: httpx.BaseTransport) -> TypeGuard[DirectTransport]:
+    """Whether it is framewire's own, and not a subclass that does something of its own to requests."""
+    return isinstance(transport, DirectTransport) and type(transport).handle_request is DirectTransport.handle_request
+
+
+def _collect(job: Job, chunks: Iterable[bytes], limit: int) -> pa.Buffer:
     """The body of a transport that is not ours: it comes in chunks, and is copied once."""
-    limit = request.extensions["framewire.max_bytes"]
     parts: list[bytes] = []
     size = 0
     for chunk in chunks:

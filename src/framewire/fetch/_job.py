@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-import httpx
 import pyarrow as pa
 
 from framewire import _ipc, wire
@@ -26,10 +25,12 @@ from framewire.errors import (
     TransferFailedError,
     TransferTimeoutError,
 )
+from framewire.fetch._call import Answer, Ask, Call, HeadCheck, HeaderView, RawHeaders
 from framewire.fetch._exchange import BrokenTransferError
 from framewire.fetch._legacy import LegacyPlan
 from framewire.fetch._plan import AGAIN, FetchPlan, NotMappableError, WirePlan, error_of
 from framewire.fetch._policy import PeerPolicy, refusal
+from framewire.fetch._pool import Peer
 from framewire.fetch._proof import MAX_PROOF_BYTES, Proof, Proven
 from framewire.selection import RowSpec, parse_columns, parse_row_ids, resolve_rows
 from framewire.settings import Settings
@@ -42,6 +43,11 @@ _TRIES_WITHOUT_PROGRESS: Final = 6
 """Attempts in a row that bring no byte, after a transfer broke off: about three seconds in all."""
 _FIRST_PAUSE_SECONDS: Final = 0.05
 _MAX_PAUSE_SECONDS: Final = 1.0
+_ACK_HEADERS: Final = (
+    (b"Content-Type", wire.JSON.encode()),
+    (b"Accept-Encoding", b"identity"),
+    (wire.H_VERSION.encode(), wire.WIRE_VERSION.encode()),
+)
 _ROW_ID_SCHEMA: Final = pa.schema([pa.field(wire.ROW_ID, pa.int64(), nullable=False)])
 
 
@@ -52,17 +58,7 @@ class Pause:
     seconds: float
 
 
-@dataclass(frozen=True)
-class Got:
-    """An answer, read to its end; ``hashed`` when the request's hasher was told of every byte."""
-
-    status: int
-    headers: httpx.Headers
-    body: pa.Buffer
-    hashed: bool = False
-
-
-Steps: TypeAlias = Generator[httpx.Request | Pause, Got, Any]
+Steps: TypeAlias = Generator[Call | Pause, Answer, Any]
 
 
 class Job:
@@ -114,7 +110,7 @@ class Job:
             return
         if not _PROVEN.knows(registration):
             proof = Proof(registration)
-            got = yield self._prepared(proof.request(), MAX_PROOF_BYTES)
+            got = yield self._call(proof.request(), MAX_PROOF_BYTES)
             if not proof.holds(got.status, bytes(got.body)):
                 raise refusal()
             _PROVEN.add(registration)
@@ -159,13 +155,13 @@ class Job:
         hasher = _ipc.new_hasher()
         while True:
             try:
-                request = self._request(plan, broken)
-                if "framewire.into" not in request.extensions:
+                call = self._request(plan, broken)
+                if call.into is None:
                     hasher = _ipc.new_hasher()
-                request.extensions["framewire.hasher"] = hasher
-                got = yield request
+                call.hasher = hasher
+                got = yield call
                 if broken is not None and got.status == 206:
-                    got = Got(200, broken.headers or got.headers, broken.buffer, got.hashed)
+                    got = Answer(200, broken.headers or got.headers, broken.buffer, got.hashed)
                 self._lease = got.headers.get(wire.H_LEASE, self._lease)
                 checksum = _ipc.checksum_text(hasher) if got.hashed else None
                 return got, plan.finish(got.status, got.headers, got.body, checksum)
@@ -195,34 +191,34 @@ class Job:
             return True
         return broken is not None and (type(exc) is TransferFailedError or isinstance(exc, LeasedError))
 
-    def _request(self, plan: FetchPlan, broken: BrokenTransferError | None) -> httpx.Request:
-        request = plan.request()
-        if self._lease is not None:
-            request.headers[wire.H_LEASE] = self._lease
+    def _request(self, plan: FetchPlan, broken: BrokenTransferError | None) -> Call:
+        ask = plan.request()
         if broken is None or broken.headers is None or not _can_resume(broken):
-            return self._prepared(request, self.settings.max_body_bytes, plan.check_head)
-        request.headers["Range"] = f"bytes={broken.received}-"
-        request.headers["If-Range"] = broken.headers["etag"]
-        rest = memoryview(broken.buffer).cast("B")[broken.received :]
-        prepared = self._prepared(request, self.settings.max_body_bytes, _rest_check(plan, broken))
-        prepared.extensions["framewire.into"] = rest
-        return prepared
+            return self._call(ask, self.settings.max_body_bytes, plan.check_head)
+        rest = ((b"Range", b"bytes=%d-" % broken.received), (b"If-Range", broken.headers["etag"].encode("latin-1")))
+        call = self._call(ask, self.settings.max_body_bytes, _rest_check(plan, broken), rest)
+        call.into = memoryview(broken.buffer).cast("B")[broken.received :]
+        return call
 
-    def _prepared(
-        self, request: httpx.Request, max_bytes: int, check_head: Callable[[int, httpx.Headers], None] | None = None
-    ) -> httpx.Request:
-        request.extensions = {
-            **request.extensions,
-            "framewire.address": self.target.address,
-            "framewire.deadline": self.deadline,
-            "framewire.max_bytes": max_bytes,
-            "framewire.check_head": check_head,
-        }
-        return request
+    def _call(self, ask: Ask, max_bytes: int, check_head: HeadCheck | None = None, more: RawHeaders = ()) -> Call:
+        """``ask`` to the target, under the fetch's lease where there is one."""
+        target = self.target
+        if self._lease is not None:
+            more = (*more, (wire.H_LEASE.encode(), self._lease.encode("latin-1")))
+        return Call(
+            ask.method,
+            (target.path if ask.path is None else ask.path).encode("ascii"),
+            ((b"Host", target.authority.encode("ascii")), *ask.headers, *more),
+            ask.content,
+            Peer(target.scheme, target.host, target.port, target.address),
+            self.deadline,
+            max_bytes,
+            check_head,
+        )
 
     # --- uses ---------------------------------------------------------------------------------------------------------
 
-    def _acknowledge(self, got: Got) -> Steps:
+    def _acknowledge(self, got: Answer) -> Steps:
         """Tell the server of a handle of limited use that its body is here.
 
         Raises:
@@ -232,14 +228,9 @@ class Job:
             return
         note = {"ack": self._lease, "rows": int(got.headers[wire.H_ROWS]), "checksum": got.headers[wire.H_CHECKSUM]}
         for attempt in range(_TRIES_WITHOUT_PROGRESS):
-            request = httpx.Request(
-                "POST",
-                self.target.url,
-                headers={"Content-Type": wire.JSON, "Accept-Encoding": "identity", wire.H_VERSION: wire.WIRE_VERSION},
-                content=json.dumps(note).encode(),
-            )
+            ask = Ask("POST", _ACK_HEADERS, json.dumps(note).encode())
             try:
-                answer = yield self._prepared(request, MAX_PROOF_BYTES)
+                answer = yield self._call(ask, MAX_PROOF_BYTES)
             except (TransferFailedError, TransferTimeoutError):
                 if time.monotonic() >= self.deadline:
                     break
@@ -269,12 +260,12 @@ def _joined(before: BrokenTransferError | None, exc: S2SPError) -> BrokenTransfe
     return exc
 
 
-def _rest_check(plan: FetchPlan, broken: BrokenTransferError) -> Callable[[int, httpx.Headers], None]:
+def _rest_check(plan: FetchPlan, broken: BrokenTransferError) -> HeadCheck:
     """The head of a resumed answer: the missing bytes of the same representation, or an error; never a splice of two."""
     size = memoryview(broken.buffer).nbytes
     expected = f"bytes {broken.received}-{size - 1}/{size}"
 
-    def check(status: int, headers: httpx.Headers) -> None:
+    def check(status: int, headers: HeaderView) -> None:
         if status == 206:
             if headers.get("content-range") != expected or headers.get(wire.H_VERSION) != wire.WIRE_VERSION:
                 raise BadBodyError("The rest of the body is not what was missing.", hint=AGAIN)

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import httpx
 import pyarrow as pa
 
 from framewire import wire
 from framewire._inline import pick, table_of_rows
 from framewire.errors import ArgumentError, BadBodyError, TooLargeError
+from framewire.fetch._call import Ask, HeaderView
 from framewire.fetch._plan import AGAIN, check_encoding, check_error_head, error_of, post, selection_payload
 from framewire.selection import RowSpec
 
@@ -35,7 +35,7 @@ class LegacyPlan:
     columns: tuple[str, ...] | None
     settings: Settings
 
-    def request(self) -> httpx.Request:
+    def request(self) -> Ask:
         """``POST`` with every id written out once; an open range asks for every row."""
         wanted: RowSpec | None = None
         if self.rows is not None and not self.rows.is_open:
@@ -45,10 +45,9 @@ class LegacyPlan:
         payload = selection_payload(None, self.columns)
         if wanted is not None:
             payload["row_ids"] = list(dict.fromkeys(wanted.expand().tolist()))
-        headers = {"Accept": wire.JSON, "Accept-Encoding": "identity"}
-        return post(self.target.url, headers, payload)
+        return post(((b"Accept", wire.JSON.encode()), (b"Accept-Encoding", b"identity")), payload)
 
-    def check_head(self, status: int, headers: httpx.Headers) -> None:
+    def check_head(self, status: int, headers: HeaderView) -> None:
         """See ``FetchPlan``."""
         check_encoding(headers)
         if status != 200:
@@ -56,7 +55,7 @@ class LegacyPlan:
         elif headers.get("content-type", "").partition(";")[0].strip().lower() != wire.JSON:
             raise BadBodyError("The answer is not JSON.", hint=AGAIN)
 
-    def finish(self, status: int, headers: httpx.Headers, body: pa.Buffer, checksum: str | None = None) -> pa.Table:
+    def finish(self, status: int, headers: HeaderView, body: pa.Buffer, checksum: str | None = None) -> pa.Table:
         """See ``FetchPlan``: the reference's JSON rows, typed by the rule for ``list[dict]``."""
         if status != 200:
             raise error_of(status, body)

@@ -6,13 +6,11 @@ into one of framewire's errors. The shells that move the bytes (``framewire.fetc
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import httpx
 import numpy as np
 import pyarrow as pa
 
@@ -28,6 +26,7 @@ from framewire.errors import (
     UnsupportedVersionError,
     error_from_wire,
 )
+from framewire.fetch._call import Ask, HeaderView, RawHeaders
 from framewire.selection import RowSpec
 
 if TYPE_CHECKING:
@@ -43,15 +42,15 @@ _MAX_TEXT: Final = 600
 class FetchPlan(Protocol):
     """One request and the judgement of its answer."""
 
-    def request(self) -> httpx.Request:
+    def request(self) -> Ask:
         """The request, its target and credentials included."""
         ...
 
-    def check_head(self, status: int, headers: httpx.Headers) -> None:
+    def check_head(self, status: int, headers: HeaderView) -> None:
         """Refuse an answer by its head alone, before its body is read."""
         ...
 
-    def finish(self, status: int, headers: httpx.Headers, body: pa.Buffer, checksum: str | None = None) -> pa.Table:
+    def finish(self, status: int, headers: HeaderView, body: pa.Buffer, checksum: str | None = None) -> pa.Table:
         """The table, ``_row_id`` first, rows in the order asked for. ``checksum`` is that of ``body``, if it is known."""
         ...
 
@@ -79,21 +78,16 @@ class WirePlan:
     settings: Settings
     may_map: bool = False
 
-    def request(self) -> httpx.Request:
+    def request(self) -> Ask:
         """``GET`` for a whole body, which can be resumed; ``POST`` for a selection."""
-        headers = {
-            "Accept": self._accept(),
-            "Accept-Encoding": "identity",
-            wire.H_VERSION: wire.WIRE_VERSION,
-            wire.H_TYPES: wire.TYPES_VIEWS,
-        }
+        headers = _COMPRESSED if self._may_compress else _PLAIN
         if self.may_map and (identity := _memfd.host_identity()) is not None:
-            headers[wire.H_MAP] = identity
+            headers = (*headers, (wire.H_MAP.encode(), identity.encode()))
         if self.rows is None and self.columns is None:
-            return httpx.Request("GET", self.target.url, headers=headers)
-        return post(self.target.url, headers, selection_payload(self.rows, self.columns))
+            return Ask("GET", headers)
+        return post(headers, selection_payload(self.rows, self.columns))
 
-    def check_head(self, status: int, headers: httpx.Headers) -> None:
+    def check_head(self, status: int, headers: HeaderView) -> None:
         """See :class:`FetchPlan`. The order is fixed: status, version, form, length, rows, checksum."""
         check_encoding(headers)
         if status != 200:
@@ -118,11 +112,10 @@ class WirePlan:
         if not headers.get(wire.H_CHECKSUM, "").startswith(f"{wire.CHECKSUM_ALGORITHM}="):
             raise BadBodyError("The answer has no checksum.", hint=AGAIN)
 
-    def finish(self, status: int, headers: httpx.Headers, body: pa.Buffer, checksum: str | None = None) -> pa.Table:
+    def finish(self, status: int, headers: HeaderView, body: pa.Buffer, checksum: str | None = None) -> pa.Table:
         """See :class:`FetchPlan`."""
         if status != 200:
             raise error_of(status, body)
-        self.check_head(status, headers)
         if self.may_map and wire.H_MAP in headers:
             return self._map(headers)
         if str(body.size) != headers.get("content-length", str(body.size)):
@@ -144,12 +137,9 @@ class WirePlan:
     @property
     def _may_compress(self) -> bool:
         """Compressed buffers expand, so only those of trusted peers are read; on one host they would only cost time."""
-        return self.target.trusted and not ipaddress.ip_address(self.target.address).is_loopback
+        return self.target.trusted and not self.target.is_loopback
 
-    def _accept(self) -> str:
-        return f'{wire.ARROW_STREAM}; codecs="{", ".join(wire.CODECS)}"' if self._may_compress else wire.ARROW_STREAM
-
-    def _map(self, headers: httpx.Headers) -> pa.Table:
+    def _map(self, headers: HeaderView) -> pa.Table:
         """Map what the server named. It is this user's own sealed file, so its bytes are not read to be checked."""
         location = _memfd.Location.from_header(headers[wire.H_MAP])
         buffer = None if location is None else _memfd.open_sealed(location)
@@ -201,15 +191,16 @@ def _check_ids(table: pa.Table, rows: RowSpec | None) -> None:
 
 
 _BLOCK: Final = 1 << 15
+_FIRST_IDS: Final = np.arange(_BLOCK, dtype=np.int64)
 
 
 def _is_numbered(ids: Any) -> bool:
     """Whether ``ids`` are 0 to n-1, block by block: a counting array of n more numbers would cost more than the check."""
-    block = np.arange(_BLOCK, dtype=np.int64)
-    return all(
-        np.array_equal(ids[start : start + _BLOCK], block[: len(ids) - start] + start)
-        for start in range(0, len(ids), _BLOCK)
-    )
+    for start in range(0, len(ids), _BLOCK):
+        part = ids[start : start + _BLOCK]
+        if (part != _FIRST_IDS[: len(part)] + start).any():
+            return False
+    return True
 
 
 def selection_payload(rows: RowSpec | None, columns: Sequence[str] | None) -> dict[str, Any]:
@@ -222,7 +213,7 @@ def selection_payload(rows: RowSpec | None, columns: Sequence[str] | None) -> di
     return payload
 
 
-def post(url: str, headers: dict[str, str], payload: dict[str, Any]) -> httpx.Request:
+def post(headers: RawHeaders, payload: dict[str, Any]) -> Ask:
     """A ``POST`` of a selection, refused here where the server would refuse it for its size."""
     content = json.dumps(payload, separators=(",", ":")).encode()
     if len(content) > wire.MAX_REQUEST_BYTES:
@@ -230,10 +221,24 @@ def post(url: str, headers: dict[str, str], payload: dict[str, Any]) -> httpx.Re
             f"The selection takes {len(content)} bytes, above {wire.MAX_REQUEST_BYTES}.",
             hint="Select neighbouring rows as ranges, or fetch every row.",
         )
-    return httpx.Request("POST", url, headers=headers | {"Content-Type": wire.JSON}, content=content)
+    return Ask("POST", (*headers, (b"Content-Type", wire.JSON.encode())), content)
 
 
-def check_length(headers: httpx.Headers, max_bytes: int) -> None:
+def _accepting(media_type: str) -> RawHeaders:
+    named = {
+        "Accept": media_type,
+        "Accept-Encoding": "identity",
+        wire.H_VERSION: wire.WIRE_VERSION,
+        wire.H_TYPES: wire.TYPES_VIEWS,
+    }
+    return tuple((name.encode(), value.encode()) for name, value in named.items())
+
+
+_PLAIN: Final = _accepting(wire.ARROW_STREAM)
+_COMPRESSED: Final = _accepting(f'{wire.ARROW_STREAM}; codecs="{", ".join(wire.CODECS)}"')
+
+
+def check_length(headers: HeaderView, max_bytes: int) -> None:
     """Refuse a body that is announced above ``max_bytes``."""
     text = headers.get("content-length")
     if text is None or not text.isdecimal():
@@ -245,20 +250,20 @@ def check_length(headers: httpx.Headers, max_bytes: int) -> None:
         )
 
 
-def check_encoding(headers: httpx.Headers) -> None:
+def check_encoding(headers: HeaderView) -> None:
     """Refuse a content coding: none was asked for, and its expansion has no bound."""
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise BadBodyError("The answer has a content encoding that was not asked for.", hint=AGAIN)
 
 
-def _announced_rows(headers: httpx.Headers) -> int:
+def _announced_rows(headers: HeaderView) -> int:
     text = headers.get(wire.H_ROWS, "")
     if not text.isascii() or not text.isdecimal() or len(text) > 18:
         raise BadBodyError("The answer does not say its number of rows.", hint=AGAIN)
     return int(text)
 
 
-def check_error_head(status: int, headers: httpx.Headers) -> None:
+def check_error_head(status: int, headers: HeaderView) -> None:
     """Let the body of an error be read, if it is one and short."""
     if status < 400:
         raise TransferFailedError(

@@ -46,6 +46,7 @@ class Target:
         is_legacy: Whether the token does not promise wire version 1.
         origin: ``scheme://host[:port]``; fit for logs and errors.
         trusted: Whether the body may skip full validation and may be mapped.
+        is_loopback: Whether ``address`` is of this host, where compressing would only cost time.
         registration: What the registry says of this origin, when nothing but the registry allows it: it must prove itself before
             it is sent the token, and is then trusted.
         url: ``origin`` and ``path`` together, in the one spelling that was checked. Absent from ``repr``.
@@ -62,6 +63,12 @@ class Target:
     trusted: bool
     url: str = field(repr=False)
     registration: Registration | None = None
+    is_loopback: bool = True
+
+    @property
+    def authority(self) -> str:
+        """What the Host header says."""
+        return self.origin.partition("://")[2]
 
 
 class PeerPolicy:
@@ -231,4 +238,5 @@ def _target(url: ResourceURL, address: Address, *, trusted: bool) -> Target:
         origin=url.origin,
         trusted=trusted,
         url=url.origin + url.path,
+        is_loopback=address.is_loopback,
     )

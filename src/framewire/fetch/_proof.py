@@ -7,9 +7,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import Final
 
-import httpx
-
 from framewire import wire
+from framewire.fetch._call import Ask
 from framewire.registry import Registration, new_challenge
 
 MAX_PROOF_BYTES: Final = 4096
@@ -28,10 +27,10 @@ class Proof:
     registration: Registration
     challenge: str = field(default_factory=new_challenge)
 
-    def request(self) -> httpx.Request:
+    def request(self) -> Ask:
         """Carries no token: whoever listens there learns nothing."""
-        url = f"{self.registration.origin}{wire.HEALTH_PATH}?challenge={self.challenge}"
-        return httpx.Request("GET", url, headers={"Accept": wire.JSON, "Accept-Encoding": "identity"})
+        headers = ((b"Accept", wire.JSON.encode()), (b"Accept-Encoding", b"identity"))
+        return Ask("GET", headers, path=f"{wire.HEALTH_PATH}?challenge={self.challenge}")
 
     def holds(self, status: int, body: bytes) -> bool:
         """Whether the answer proves the nonce."""

@@ -6,29 +6,26 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-import h11
 import httpx
 import pyarrow as pa
 
 from framewire.errors import TooLargeError, TransferFailedError
+from framewire.fetch._call import Answer, Call, Headers
 from framewire.fetch._exchange import (
     AGAIN,
     BrokenTransferError,
     Exchange,
-    Hasher,
     StaleConnectionError,
     timed_out,
     too_large,
 )
+from framewire.fetch._head import Head
 from framewire.fetch._pool import Peer, Pool, dial, wrap_tls
 from framewire.settings import Settings
-
-HeadCheck: TypeAlias = Callable[[int, httpx.Headers], None]
 
 _MAX_ERROR_BYTES: Final = 1 << 20
 """Body of an answer that is no success, at most: an error is a short text, whatever the limit for tables."""
@@ -79,7 +76,21 @@ class DirectTransport(httpx.BaseTransport):
             TransferDeniedError: There is no checked address to connect to.
             LifecycleError: The transport was closed.
         """
-        call = _Call.of(request)
+        answer = self.send(_call_of(request))
+        return httpx.Response(
+            answer.status,
+            headers=dict(answer.headers.items()),  # type: ignore[attr-defined]
+            stream=_BufferStream(answer.body),
+            request=request,
+            extensions={
+                "framewire.buffer": answer.body,
+                "framewire.hashed": answer.hashed,
+                "http_version": b"HTTP/1.1",
+            },
+        )
+
+    def send(self, call: Call) -> Answer:
+        """:meth:`handle_request` without httpx's objects, whose making takes longer than a small answer."""
         sock = self._pool.take(call.peer)
         if sock is not None:
             try:
@@ -92,7 +103,7 @@ class DirectTransport(httpx.BaseTransport):
         """Close the kept connections. Exchanges that are running finish; later ones are refused."""
         self._finalizer()
 
-    def _connect(self, call: _Call) -> Exchange:
+    def _connect(self, call: Call) -> Exchange:
         left = call.deadline - time.monotonic()
         sock = None
         if left > 0:
@@ -121,15 +132,14 @@ class DirectTransport(httpx.BaseTransport):
                 self._context.set_alpn_protocols(["http/1.1"])
             return self._context
 
-    def _carry_out(self, call: _Call, exchange: Exchange) -> httpx.Response:
+    def _carry_out(self, call: Call, exchange: Exchange) -> Answer:
         with exchange:
             exchange.handshake()
-            request = call.request
-            exchange.send(request.method, request.url.raw_path, request.headers.raw, call.body)
+            exchange.send(call.method, call.target, call.headers, call.content)
             head = exchange.read_head()
-            headers = httpx.Headers(head.headers.raw_items())
+            headers = head.headers
             if call.check_head is not None:
-                call.check_head(head.status_code, headers)
+                call.check_head(head.status, headers)
             try:
                 buffer = _read_body(exchange, head, headers, call)
             except BrokenTransferError as broken:
@@ -137,58 +147,37 @@ class DirectTransport(httpx.BaseTransport):
                 raise
         if exchange.reusable:
             self._pool.give(call.peer, exchange.sock)
-        return httpx.Response(
-            head.status_code,
-            headers=headers,
-            stream=_BufferStream(buffer),
-            request=request,
-            extensions={
-                "framewire.buffer": buffer,
-                "framewire.hashed": call.hasher is not None and head.status_code in (200, 206),
-                "http_version": b"HTTP/" + head.http_version,
-            },
-        )
+        return Answer(head.status, headers, buffer, call.hasher is not None and head.status in (200, 206))
 
 
-@dataclass(frozen=True)
-class _Call:
+def _call_of(request: httpx.Request) -> Call:
     """A request and what its extensions say, defaults filled in."""
-
-    request: httpx.Request
-    body: bytes
-    peer: Peer
-    deadline: float
-    max_bytes: int
-    check_head: HeadCheck | None
-    into: memoryview | None
-    hasher: Hasher | None
-
-    @classmethod
-    def of(cls, request: httpx.Request) -> _Call:
-        url, extensions = request.url, request.extensions
-        peer = Peer(
-            scheme=url.scheme,
-            host=url.host,
-            port=url.port or (443 if url.scheme == "https" else 80),
-            address=extensions.get("framewire.address", url.host),
-        )
-        if peer.scheme not in ("http", "https"):
-            raise TransferFailedError("Only http and https can be fetched.")
-        return cls(
-            request=request,
-            body=request.read(),  # whole, so that it can be sent twice when a kept connection was stale
-            peer=peer,
-            deadline=extensions.get("framewire.deadline", time.monotonic() + Settings.deadline_seconds),
-            max_bytes=extensions.get("framewire.max_bytes", Settings.max_body_bytes),
-            check_head=extensions.get("framewire.check_head"),
-            into=extensions.get("framewire.into"),
-            hasher=extensions.get("framewire.hasher"),
-        )
+    url, extensions = request.url, request.extensions
+    if url.scheme not in ("http", "https"):
+        raise TransferFailedError("Only http and https can be fetched.")
+    peer = Peer(
+        scheme=url.scheme,
+        host=url.host,
+        port=url.port or (443 if url.scheme == "https" else 80),
+        address=extensions.get("framewire.address", url.host),
+    )
+    return Call(
+        method=request.method,
+        target=url.raw_path,
+        headers=tuple(request.headers.raw),
+        content=request.read(),  # whole, so that it can be sent twice when a kept connection was stale
+        peer=peer,
+        deadline=extensions.get("framewire.deadline", time.monotonic() + Settings.deadline_seconds),
+        max_bytes=extensions.get("framewire.max_bytes", Settings.max_body_bytes),
+        check_head=extensions.get("framewire.check_head"),
+        hasher=extensions.get("framewire.hasher"),
+        into=extensions.get("framewire.into"),
+    )
 
 
-def _read_body(exchange: Exchange, head: h11.Response, headers: httpx.Headers, call: _Call) -> Any:
+def _read_body(exchange: Exchange, head: Head, headers: Headers, call: Call) -> Any:
     """The body as a ``pa.Buffer``; everything is judged by the head before a byte is allocated."""
-    if call.request.method == "HEAD" or head.status_code in (204, 304):
+    if call.method == "HEAD" or head.status in (204, 304):
         exchange.no_body()
         return pa.py_buffer(b"")
     if headers.get("content-encoding", "identity").strip().lower() != "identity":
@@ -196,7 +185,7 @@ def _read_body(exchange: Exchange, head: h11.Response, headers: httpx.Headers, c
             "The answer's body is in a content coding that was not asked for.",
             hint="A proxy may compress it: have it pass application/vnd.apache.arrow.stream unchanged.",
         )
-    max_bytes = call.max_bytes if head.status_code < 300 else min(call.max_bytes, _MAX_ERROR_BYTES)
+    max_bytes = call.max_bytes if head.status < 300 else min(call.max_bytes, _MAX_ERROR_BYTES)
     length, coding = headers.get("content-length"), headers.get("transfer-encoding")
     if (length is None) is (coding is None):
         # With neither, the end of the connection would end the body, and a cut would look complete. With both, two
@@ -207,7 +196,7 @@ def _read_body(exchange: Exchange, head: h11.Response, headers: httpx.Headers, c
     size = int(length)
     if size > max_bytes:
         raise too_large(size, max_bytes)
-    if call.into is not None and head.status_code == 206:
+    if call.into is not None and head.status == 206:
         if len(call.into) != size:
             raise TransferFailedError("The rest of the body has another length than was missing.", hint=AGAIN)
         exchange.read_into(call.into, call.hasher)
@@ -215,7 +204,7 @@ def _read_body(exchange: Exchange, head: h11.Response, headers: httpx.Headers, c
     buffer = _allocate(size)
     try:
         # pyarrow gives signed bytes; a view of no length cannot be cast.
-        hasher = call.hasher if head.status_code == 200 else None
+        hasher = call.hasher if head.status == 200 else None
         exchange.read_into(memoryview(buffer).cast("B") if size else memoryview(b""), hasher)
     except BrokenTransferError as broken:
         broken.buffer = buffer

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
@@ -115,6 +116,7 @@ def _climbs(prefix: str) -> bool:
     return any(set(segment) == {"."} for segment in prefix.split("/")[1:])
 
 
+@lru_cache(maxsize=64)
 def _parse_host(text: str) -> Host | None:
     if text.startswith("["):
         return _parse_ipv6(text[1:-1])

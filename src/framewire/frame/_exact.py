@@ -12,7 +12,7 @@ from framewire._cast import cast_column
 from framewire._compact import take_rows
 from framewire.errors import UnsupportedTypeError, UnsupportedValueError
 
-__all__ = ["Limits", "Target", "clock", "exact", "is_plain", "leaves", "refused_value"]
+__all__ = ["Limits", "Target", "clock", "exact", "is_plain", "leaves", "needs_a_look", "refused_value"]
 
 _t = pa.types
 _PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
@@ -54,6 +54,18 @@ def exact(column: pa.ChunkedArray, field: pa.Field, target: Target) -> pa.Chunke
     if cast is None:
         raise refused_value(column, field, target, lambda part: _cast(part, wanted) is None)
     return cast
+
+
+def needs_a_look(field: pa.Field, target: Target) -> bool:
+    """Whether :func:`exact` would do anything to a column of this field: convert it, look at its values, or refuse it."""
+    return _is_limited(field.type, target) or _counterpart_or_none(field, target) != field.type
+
+
+def _counterpart_or_none(field: pa.Field, target: Target) -> pa.DataType | None:
+    try:
+        return _type_for(field.type, field, target)
+    except UnsupportedTypeError:
+        return None
 
 
 def leaves(array: pa.Array, field: pa.Field) -> Iterator[tuple[pa.Array, pa.Field]]:
