@@ -442,3 +442,42 @@ def test_every_part_of_the_framing_is_looked_at() -> None:
             seen += 1
     # What is left: paddings, offsets of empty bitmaps, and vtables' slack.
     assert seen > 0.6 * (part.body - part.start)
+
+
+# --- one small batch --------------------------------------------------------------------------------------------------
+
+
+def _judged(data: bytes, *, one_by_one: bool) -> StreamShape | str:
+    """What the scan says, with or without the look at single batches number by number."""
+    with pytest.MonkeyPatch.context() as patched:
+        if not one_by_one:
+            patched.setattr("framewire._framing._batches.bytes_if_good", lambda *_, **__: None)
+        try:
+            return _scan(data, allow_compression=True)
+        except (BadBodyError, TooLargeError) as exc:
+            return str(exc)
+
+
+@given(tables(), st.data())
+def test_a_single_batch_is_judged_alike_either_way(table: pa.Table, data: st.DataObject) -> None:
+    """Numbers of the batch's metadata replaced by others: what one check takes, so does the other, for the same bytes."""
+    written = bytearray(stream(table.combine_chunks()))
+    assert _judged(bytes(written), one_by_one=True) == _judged(bytes(written), one_by_one=False)
+    last = parts(bytes(written))[-1]
+    for _ in range(8):
+        place = last.start + 8 * data.draw(st.integers(0, (last.body - last.start) // 8 - 1))
+        old = struct.unpack_from("<q", written, place)[0]
+        new = data.draw(st.sampled_from([old + 1, old - 1, old + 8, old - 8, old * 2, -1, 0, 1, 2**40, 2**62]))
+        struct.pack_into("<q", written, place, min(max(new, -(2**63)), 2**63 - 1))
+        assert _judged(bytes(written), one_by_one=True) == _judged(bytes(written), one_by_one=False)
+        if data.draw(st.booleans()):
+            struct.pack_into("<q", written, place, old)
+
+
+def test_a_single_batch_is_taken_number_by_number() -> None:
+    """The faster way is the one that is gone: not a batch of these falls back to the full check."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("framewire._framing._batches.Batches._lengths", None)
+        for kind in (pa.int64(), pa.string(), pa.string_view(), pa.list_(pa.int8()), pa.bool_(), pa.null()):
+            column = pa.array([None, None, None], kind)
+            assert _scan(stream(pa.table({"x": column, "y": [1, 2, 3]}))).rows == 3

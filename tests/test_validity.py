@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from framewire._validity import is_ascii, validate
+from framewire._validity import faults, is_ascii, validate
+from framewire._validity._ascii import Seen
+from framewire._validity._views import are_plain
 
 KINDS = [pa.string(), pa.large_string(), pa.string_view()]
 GOOD = ["", "short", "a text that is longer than a view", None, "twelve bytes"]
@@ -62,3 +68,75 @@ def test_is_ascii(length: int) -> None:
         data = bytearray(b"a" * length)
         data[place] = 0x80
         assert not is_ascii(bytes(data))
+
+
+# --- short views ------------------------------------------------------------------------------------------------------
+
+_SHORT = st.one_of(
+    st.binary(max_size=12), st.text(st.characters(max_codepoint=127), max_size=12).map(str.encode), st.just(b"flag")
+)
+
+
+@given(
+    st.lists(_SHORT, max_size=20),
+    st.sampled_from([1, 60, 2048]),
+    st.sampled_from([pa.string_view(), pa.binary_view()]),
+    st.none() | st.tuples(st.integers(0, 319), st.integers(0, 255)),
+    st.integers(0, 3),
+)
+def test_short_views_are_judged_as_arrow_judges_them(
+    values: list[bytes], times: int, kind: pa.DataType, edit: tuple[int, int] | None, offset: int
+) -> None:
+    """Any bytes in any place of the views: lengths that do not fit, padding that is not zero, text that is no UTF-8."""
+    array = pa.array(values * times, pa.binary_view())
+    views = bytearray(array.buffers()[1])
+    if edit is not None and edit[0] < len(views):
+        views[edit[0]] = edit[1]
+    altered = pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(bytes(views))]).slice(min(offset, len(array)))
+    errors = []
+    for check in (lambda: altered.validate(full=True), lambda: validate(altered)):
+        try:
+            check()
+        except (pa.ArrowInvalid, pa.ArrowIndexError) as exc:
+            errors.append(str(exc))
+        else:
+            errors.append("")
+    assert errors[0] == errors[1]
+
+
+def test_short_ascii_views_are_judged_without_arrow() -> None:
+    for values in (["A"] * 70_000, ["AIR", "TRUCK", "", "REG AIR"] * 20_000, ["twelve bytes"], []):
+        assert are_plain(pa.array(values, pa.string_view()))
+    for values in (["A"] * 70_000 + ["é"], ["a text that is longer than a view"]):
+        assert not are_plain(pa.array(values, pa.string_view()))
+
+
+def test_wrong_null_counts_of_views_are_refused() -> None:
+    good = pa.array(["a", None, "b"], pa.string_view())
+    wrong = pa.Array.from_buffers(pa.string_view(), 3, good.buffers(), null_count=2)
+    with pytest.raises(pa.ArrowInvalid):
+        validate(wrong)
+
+
+# --- in threads -------------------------------------------------------------------------------------------------------
+
+
+def test_large_tables_are_validated_in_threads_and_the_first_fault_is_named() -> None:
+    rows = 1_500_000
+    bad = _bytes([*[b"fine"] * 10, b"bad \xff"], pa.string())
+    table = pa.table({"a": np.arange(rows), "b": np.arange(rows), "c": np.arange(rows)})
+    seen: list[str] = []
+
+    class Spy(Seen):
+        def is_ascii(self, buffer: object) -> bool:
+            seen.append(threading.current_thread().name)
+            return super().is_ascii(buffer)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("framewire._validity.Seen", Spy)
+        patched.setattr("framewire._validity._processors", lambda: 2)
+        validate(table)
+        found = list(faults([*(column.chunk(0) for column in table.columns), bad, pa.array(["good"])]))
+    assert [fault is None for fault in found] == [True, True, True, False, True]
+    assert "UTF8" in str(found[3])
+    assert {name.split("_")[0] for name in seen} == {"framewire-validate"}

@@ -15,7 +15,7 @@ import pyarrow.ipc
 import xxhash
 
 from framewire import wire
-from framewire._framing import check_expanded, scan
+from framewire._framing import align, check_expanded, scan
 from framewire._validity import validate as validate_values
 from framewire.errors import BadBodyError, TooLargeError
 
@@ -115,8 +115,12 @@ def encode(table: pa.Table, *, codec: str | None = None) -> Encoded:
         for batch in table.to_batches():
             if batch.num_rows:  # a filter may leave thousands of empty ones, which a reader has to take up one by one
                 writer.write_batch(batch)
-    parts = tuple(part for part in sink.parts if len(part))
+    # Small ones are copied by whoever needs them aligned, in less time than it takes to align them.
+    parts = tuple(align(sink.parts) if table.nbytes >= _ALIGNED_BYTES else [part for part in sink.parts if len(part)])
     return Encoded(parts, sum(map(len, parts)), checksum(parts))
+
+
+_ALIGNED_BYTES: Final = 256 << 10
 
 
 def compresses_well(table: pa.Table, codec: str) -> bool:

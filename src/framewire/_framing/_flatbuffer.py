@@ -98,13 +98,22 @@ class Table:
 
     def vector(self, slot: int, item_size: int) -> memoryview:
         """The bytes of a vector of scalars or structs; empty when it is absent."""
+        place, size = self.vector_at(slot, item_size)
+        return self._data[place : place + size]
+
+    def vector_at(self, slot: int, item_size: int) -> tuple[int, int]:
+        """Where those bytes are in the message, and how many."""
         target = self._target(slot)
         if not target:
-            return self._data[:0]
+            return 0, 0
         size = int(_U32(self._data, target)[0]) * item_size
         if target + 4 + size > len(self._data):
             raise malformed("a list reaches past its message")
-        return self._data[target + 4 : target + 4 + size]
+        return target + 4, size
+
+    def at_slot(self, slot: int, size: int) -> int:
+        """Where a scalar of ``size`` bytes is in the message, or 0 when it is absent."""
+        return self._place(slot, size)
 
     def tables(self, slot: int) -> list[int]:
         """Positions of the tables that a vector points to, each to be read with :meth:`at`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -70,21 +70,27 @@ def validate(table: pa.Table) -> None:
         UnsupportedValueError: A column has invalid UTF-8, a time outside the day, a decimal of too many digits, or
             offsets or indices out of bounds; names the column, and the row where that is one value's fault.
     """
-    for name, column in zip(column_names(table), table.columns, strict=True):
-        row = 0
-        for chunk in column.chunks:
-            if (fault := _fault(chunk)) is not None:
-                raise _invalid(chunk, fault, Where(name).after(row))
-            row += len(chunk)
+    places = [
+        (chunk, Where(name).after(row))
+        for name, column in zip(column_names(table), table.columns, strict=True)
+        for chunk, row in _with_first_rows(column)
+    ]
+    for (chunk, where), fault in zip(places, _validity.faults([chunk for chunk, _ in places]), strict=True):
+        if fault is not None:
+            if not isinstance(fault, (pa.ArrowException, UnicodeDecodeError)):
+                raise fault
+            raise _invalid(chunk, str(fault), where)
 
 
-def _fault(array: pa.Array) -> str | None:
-    """What Arrow's validation says, or None."""
-    try:
-        _validity.validate(array)
-    except (pa.ArrowException, UnicodeDecodeError) as exc:
-        return str(exc)
-    return None
+def _with_first_rows(column: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:
+    row = 0
+    for chunk in column.chunks:
+        yield chunk, row
+        row += len(chunk)
+
+
+def _is_faulty(array: pa.Array) -> bool:
+    return next(_validity.faults([array])) is not None
 
 
 def _invalid(chunk: pa.Array, fault: str, where: Where) -> UnsupportedValueError:
@@ -104,5 +110,5 @@ def _first_invalid(chunk: pa.Array) -> int:
     start, stop = 0, len(chunk)
     while stop - start > 1:
         middle = (start + stop) // 2
-        start, stop = (start, middle) if _fault(chunk.slice(start, middle - start)) else (middle, stop)
+        start, stop = (start, middle) if _is_faulty(chunk.slice(start, middle - start)) else (middle, stop)
     return start

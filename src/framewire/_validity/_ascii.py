@@ -1,0 +1,36 @@
+"""Whether bytes are ASCII, seen eight at a time and once for each buffer."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+_HIGH_BITS: Final = np.uint64(0x8080808080808080)
+_BLOCK: Final = 1 << 15
+"""Words looked at together: 256 KiB stay in the processor's cache."""
+
+
+class Seen:
+    """Answers of :func:`is_ascii`, kept for as long as the buffers that they are of are alive. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def is_ascii(self, buffer: Any) -> bool:
+        """Whether a ``pa.Buffer`` is ASCII."""
+        key = (buffer.address, buffer.size)
+        if key not in self._known:
+            self._known[key] = is_ascii(buffer)
+        return self._known[key]
+
+
+def is_ascii(buffer: Any) -> bool:
+    """Whether no byte of a buffer has its high bit set."""
+    data = np.frombuffer(buffer, np.uint8) if len(memoryview(buffer)) else np.empty(0, np.uint8)
+    whole = len(data) // 8 * 8
+    words = data[:whole].view(np.uint64)
+    for start in range(0, len(words), _BLOCK):
+        if np.bitwise_or.reduce(words[start : start + _BLOCK]) & _HIGH_BITS:
+            return False
+    return not bool((data[whole:] & 0x80).any())
