@@ -126,8 +126,19 @@ _ALIGNED_BYTES: Final = 256 << 10
 def compresses_well(table: pa.Table, codec: str) -> bool:
     """Whether ``codec`` takes at least a fifth off a sample of ``table``: less is not worth the processor's time."""
     sample = table.slice(table.num_rows // 3, _SAMPLE_ROWS)
-    plain = encode(sample).nbytes
-    return encode(sample, codec=codec).nbytes <= plain * 4 // 5
+    return _pays(encode(sample, codec=codec).nbytes, encode(sample).nbytes)
+
+
+def encode_if_smaller(table: pa.Table, codec: str) -> Encoded | None:
+    """``table`` compressed, or None where that takes less than a fifth off it; a small one is not tried twice."""
+    if table.num_rows > 2 * _SAMPLE_ROWS and not compresses_well(table, codec):
+        return None
+    made = encode(table, codec=codec)
+    return made if _pays(made.nbytes, table.nbytes) else None
+
+
+def _pays(compressed: int, plain: int) -> bool:
+    return compressed <= plain * 4 // 5
 
 
 _SAMPLE_ROWS: Final = 16_384

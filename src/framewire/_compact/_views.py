@@ -79,22 +79,32 @@ def _bases(sizes: Longs) -> Longs:
 
 def _covers_in_order(words: NDArray[Any], sizes: Longs) -> bool:
     """Whether each view begins where the one before it ended, from the first byte to the last: how builders write."""
-    bases = _bases(sizes)
-    position = 0
+    at = (0, 0)
     for start in range(0, len(words), _BLOCK_ROWS):
         block = words[start : start + _BLOCK_ROWS]
-        length = block[:, 0]
-        if (length <= _INLINE_BYTES).any():
-            block = block[length > _INLINE_BYTES]
-            length = block[:, 0]
+        if block[:, 0].min() <= _INLINE_BYTES:
+            # Five times as fast as a mask of rows.
+            block = block.take(np.flatnonzero(block[:, 0] > _INLINE_BYTES), axis=0)
         if len(block) == 0:
             continue
-        starts = bases[block[:, 2]] + block[:, 3]
-        ends = starts + length
-        if starts[0] != position or (starts[1:] != ends[:-1]).any():
+        owner, starts = block[:, 2], block[:, 3]
+        ends = starts + block[:, 0]
+        steps = np.flatnonzero((starts[1:] != ends[:-1]) | (owner[1:] != owner[:-1]))
+        # The step into this block, those from one buffer to the next within it, and nothing else.
+        if len(steps) > len(sizes) or not _follows(at, (owner[0], starts[0]), sizes):
             return False
-        position = int(ends[-1])
-    return bool(position == sizes.sum())
+        if not all(_follows((owner[i], ends[i]), (owner[i + 1], starts[i + 1]), sizes) for i in steps.tolist()):
+            return False
+        at = (int(owner[-1]), int(ends[-1]))
+    return at[1] == sizes[at[0]] and not sizes[at[0] + 1 :].any()
+
+
+def _follows(at: tuple[Any, Any], to: tuple[Any, Any], sizes: Longs) -> bool:
+    """Whether no byte lies between two places, each a buffer and an offset."""
+    (number, offset), (following, start) = (int(at[0]), int(at[1])), (int(to[0]), int(to[1]))
+    if number == following:
+        return offset == start
+    return number < following and offset == sizes[number] and start == 0 and not sizes[number + 1 : following].any()
 
 
 def _covers(starts: Longs, ends: Longs, sizes: Longs) -> bool:

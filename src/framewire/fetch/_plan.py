@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -80,7 +81,7 @@ class WirePlan:
 
     def request(self) -> Ask:
         """``GET`` for a whole body, which can be resumed; ``POST`` for a selection."""
-        headers = _COMPRESSED if self._may_compress else _PLAIN
+        headers = _accepting(self.settings.codecs if self._may_compress else ())
         if self.may_map and (identity := _memfd.host_identity()) is not None:
             headers = (*headers, (wire.H_MAP.encode(), identity.encode()))
         if self.rows is None and self.columns is None:
@@ -137,7 +138,7 @@ class WirePlan:
     @property
     def _may_compress(self) -> bool:
         """Compressed buffers expand, so only those of trusted peers are read; on one host they would only cost time."""
-        return self.target.trusted and not self.target.is_loopback
+        return self.target.trusted and not self.target.is_loopback and bool(self.settings.codecs)
 
     def _map(self, headers: HeaderView) -> pa.Table:
         """Map what the server named. It is this user's own sealed file, so its bytes are not read to be checked."""
@@ -224,18 +225,15 @@ def post(headers: RawHeaders, payload: dict[str, Any]) -> Ask:
     return Ask("POST", (*headers, (b"Content-Type", wire.JSON.encode())), content)
 
 
-def _accepting(media_type: str) -> RawHeaders:
+@lru_cache(maxsize=8)
+def _accepting(codecs: tuple[str, ...]) -> RawHeaders:
     named = {
-        "Accept": media_type,
+        "Accept": wire.ARROW_STREAM + (f'; codecs="{", ".join(codecs)}"' if codecs else ""),
         "Accept-Encoding": "identity",
         wire.H_VERSION: wire.WIRE_VERSION,
         wire.H_TYPES: wire.TYPES_VIEWS,
     }
     return tuple((name.encode(), value.encode()) for name, value in named.items())
-
-
-_PLAIN: Final = _accepting(wire.ARROW_STREAM)
-_COMPRESSED: Final = _accepting(f'{wire.ARROW_STREAM}; codecs="{", ".join(wire.CODECS)}"')
 
 
 def check_length(headers: HeaderView, max_bytes: int) -> None:

@@ -74,7 +74,7 @@ def answer(
         if not wants.views and entry.body.has_views:
             _reserve(store, room, int(chosen.nbytes))
             chosen = cast_table(chosen, _ipc.plain_schema(chosen.schema))
-        encoded = _ipc.encode(chosen, codec=_codec(chosen, wants, store, room))
+        encoded = _compressed(chosen, wants, store, room) or _ipc.encode(chosen)
         return Answer(200, _headers(encoded.checksum, chosen.num_rows), encoded, room.pop_all())
 
 
@@ -141,13 +141,16 @@ def _form(entry: Entry, wants: Wants) -> Representation:
         ) from exc
 
 
-def _codec(table: pa.Table, wants: Wants, store: BodyStore, room: ExitStack) -> str | None:
-    """The compression that pays for a selection, its memory reserved."""
+def _compressed(table: pa.Table, wants: Wants, store: BodyStore, room: ExitStack) -> _ipc.Encoded | None:
+    """A selection in the codec that the client reads, its memory reserved; None where that does not pay."""
     nbytes = int(table.nbytes)
-    if wants.codec is None or nbytes < wire.MIN_COMPRESSED_BYTES or not _ipc.compresses_well(table, wants.codec):
+    if wants.codec is None or nbytes < wire.MIN_COMPRESSED_BYTES:
         return None
-    _reserve(store, room, nbytes)
-    return wants.codec
+    with _room_for(store, nbytes) as reservation:
+        made = _ipc.encode_if_smaller(table, wants.codec)
+        if made is not None:
+            room.enter_context(reservation.pop_all())
+        return made
 
 
 def _select(
@@ -176,6 +179,12 @@ def _select(
 def _estimate(table: pa.Table, count: int) -> int:
     nbytes, rows = int(table.nbytes), int(table.num_rows)
     return -(-nbytes * count // max(rows, 1))
+
+
+def _room_for(store: BodyStore, nbytes: int) -> ExitStack:
+    room = ExitStack()
+    _reserve(store, room, nbytes)
+    return room
 
 
 def _reserve(store: BodyStore, room: ExitStack, nbytes: int) -> None:

@@ -230,10 +230,10 @@ async def _read(receive: Receive, headers: Headers) -> bytes:
 
 
 def _is_near(scope: Scope) -> bool:
-    """Whether the client is on this host; one whose address is not known is taken to be."""
-    client = scope.get("client")
+    """Whether the client is on this host, by whichever address; one whose address is not known is taken to be."""
+    client, server = scope.get("client"), scope.get("server")
     try:
-        return client is None or ipaddress.ip_address(client[0]).is_loopback
+        return client is None or (server and client[0] == server[0]) or ipaddress.ip_address(client[0]).is_loopback
     except ValueError:
         return True
 
