@@ -14,6 +14,7 @@
 PYTHON ?= python3
 VENV := .venv
 PEER := .venv-mcp-sd
+VGI := .venv-vgi
 BIN := $(VENV)/bin
 # Two workers: the tests are short and many, the machines of CI have two cores.
 WORKERS ?= 2
@@ -21,10 +22,13 @@ PIP := -m pip --disable-pip-version-check --no-input --quiet
 # Build tools come from the constraints as well; without them pip would fetch unpinned ones for each build.
 BUILD_TOOLS := hatchling editables setuptools
 
+# What a Python is asked for the path of one that vgi-rpc accepts, if there is any.
+FIND_FOR_VGI := -c 'from bench.contenders import ENVIRONMENTS, interpreter_of; print(interpreter_of(ENVIRONMENTS["vgi"].needs) or "")'
+
 export FRAMEWIRE_MCP_SD_PYTHON ?= $(CURDIR)/$(PEER)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-peer demo test test-long test-faults check bench docs format lock clean
+.PHONY: help setup setup-peer setup-vgi demo test test-long test-faults check bench docs format lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -33,6 +37,7 @@ help:
 
 setup: $(VENV)/.installed
 setup-peer: $(PEER)/.installed
+setup-vgi: $(VGI)/.installed
 
 # The stamp is written last, so an interrupted installation is made anew.
 $(VENV)/.installed: pyproject.toml constraints.txt
@@ -49,6 +54,15 @@ $(PEER)/.installed: tests/interop/constraints-mcp-sd.txt
 	@test -x $(PEER)/bin/python || $(PYTHON) -m venv $(PEER)
 	@$(PEER)/bin/python $(PIP) install -c tests/interop/constraints-mcp-sd.txt mcp-sd==0.1.2
 	@touch $@
+
+# Needs a later Python than framewire. Where there is none, the benchmarks leave vgi-rpc out and say why.
+$(VGI)/.installed: bench/constraints-vgi.txt | $(VENV)/.installed
+	@python=$$($(BIN)/python $(FIND_FOR_VGI)) || exit 1; \
+	if [ -z "$$python" ]; then echo "vgi-rpc is left out: no Python 3.13 or later was found"; exit 0; fi; \
+	echo "Installing vgi-rpc into $(VGI)"; \
+	{ test -x $(VGI)/bin/python || "$$python" -m venv $(VGI); } \
+	  && $(VGI)/bin/python $(PIP) install -c bench/constraints-vgi.txt 'vgi-rpc[http]' numpy polars pyarrow \
+	  && touch $@
 
 # --- what one does -----------------------------------------------------------------------------------------------------
 
@@ -72,7 +86,7 @@ check: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: setup setup-peer
+bench: setup setup-peer setup-vgi
 	$(BIN)/python -m bench
 
 docs: setup
@@ -88,7 +102,13 @@ lock:
 	rm -rf build/lock && mkdir -p build/lock
 	$(PYTHON) -m venv build/lock/main && build/lock/main/bin/python $(PIP) install '.[dev]' setuptools
 	$(PYTHON) -m venv build/lock/peer && build/lock/peer/bin/python $(PIP) install mcp-sd==0.1.2
-	@for pair in main:constraints.txt peer:tests/interop/constraints-mcp-sd.txt; do \
+	@python=$$(build/lock/main/bin/python $(FIND_FOR_VGI)) || exit 1; \
+	test -z "$$python" || { "$$python" -m venv build/lock/vgi \
+	  && build/lock/main/bin/python -m pip list --format=freeze --disable-pip-version-check \
+	    | grep -E '^(numpy|polars|pyarrow)==' > build/lock/same \
+	  && build/lock/vgi/bin/python $(PIP) install -r build/lock/same 'vgi-rpc[http]'; }
+	@for pair in main:constraints.txt peer:tests/interop/constraints-mcp-sd.txt vgi:bench/constraints-vgi.txt; do \
+	  test -d build/lock/$${pair%%:*} || continue; \
 	  file=$${pair#*:}; sed -n '/^#/p' $$file > build/lock/new; \
 	  build/lock/$${pair%%:*}/bin/python -m pip list --format=freeze --disable-pip-version-check \
 	    | grep -v -i -E '^(framewire|pip)==' >> build/lock/new; \
@@ -97,6 +117,6 @@ lock:
 	rm -rf build/lock
 
 clean:
-	rm -rf $(VENV) $(PEER) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	rm -rf $(VENV) $(PEER) $(VGI) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
 	rm -rf examples/flights/out examples/alerts/out bench/.data bench/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -18,6 +18,7 @@ class Plan:
         latency_requests: In one run of small fetches.
         rows: Of the ``list[dict]`` suites.
         bulk: Datasets of the bulk suite, or all of them.
+        shaped: Datasets of the shaped suite.
     """
 
     scale: float
@@ -28,6 +29,7 @@ class Plan:
     latency_requests: int
     rows: int
     bulk: tuple[str, ...] | None = None
+    shaped: tuple[str, ...] = ("lineitem", "flights", "numbers")
 
 
 FULL = Plan(scale=1.0, repeats=5, warmup=1, warm_fraction=0.5, load_seconds=0.5, latency_requests=1000, rows=400_000)
@@ -40,4 +42,5 @@ QUICK = Plan(
     latency_requests=200,
     rows=20_000,
     bulk=("lineitem", "numbers"),
+    shaped=("lineitem",),
 )

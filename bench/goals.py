@@ -1,11 +1,11 @@
-"""The goals of issue 4, each with what this run measured beside it. Ratios are formed within one run only."""
+"""The goals of issue 4 and the ratios beyond them, each with what this run measured. Ratios are formed within one run only."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.results import Record, Results, table
+from bench.results import BYTES, SECONDS, Record, Results, amount, table
 
 Measure = Callable[[Record], float]
 Ratio = Callable[[Results, str, Measure], float | None]
@@ -164,11 +164,11 @@ GOALS = (
 
 
 def report(results: Results) -> str:
-    """The goals, and the bulk ratios of the other tables, as Markdown."""
+    """The goals, the bulk ratios of the other tables, and those of slow links, as Markdown."""
     rows = [goal.row(results, mode) for goal in GOALS for mode in goal.modes]
     text = "## Goals (by the median; beside it by the best sample)\n\n"
     text += table(("goal", "results", "needs", "median", "best", ""), rows)
-    return text + _other_tables(results)
+    return text + _other_tables(results) + _links(results)
 
 
 def _other_tables(results: Results) -> str:
@@ -193,3 +193,43 @@ def _other_tables(results: Results) -> str:
         "of Flight",
     )
     return "\n## framewire's speed as a multiple of others', for each table\n\n" + table(head, rows)
+
+
+_PLAIN = "framewire-plain"
+_OVER_LINKS = {
+    "framewire": "as it is",
+    "framewire-lz4": "lz4",
+    "framewire-zstd": "zstd",
+    "raw-sendall": "raw sendall",
+    "flight": "Flight",
+    "user-written": "user-written",
+    "parquet-http": "Parquet",
+}
+
+
+def _links(results: Results) -> str:
+    """Over each link, everybody's time by that of framewire uncompressed; then the bytes that crossed."""
+    seen = [r for r in results.records if r.suite == "shaped"]
+    times: list[tuple[str, ...]] = []
+    sizes: list[tuple[str, ...]] = []
+    for case, mode in dict.fromkeys((r.case, r.mode) for r in seen):
+        plain = results.find("shaped", _PLAIN, case, mode)
+        found = [results.find("shaped", name, case, mode) for name in _OVER_LINKS]
+        if plain is None:
+            continue
+        by_plain = ["-" if r is None else f"{r.median / plain.median:.2f}" for r in found]
+        times.append((case, mode, amount(plain.median, SECONDS), f"{_speed(plain):.2f}", *by_plain))
+        # The same over every link.
+        if case not in [row[0] for row in sizes]:
+            by_nbytes = [f"{r.facts['wire_bytes'] / r.nbytes:.2f}" if r else "-" for r in (plain, *found)]
+            sizes.append((case, amount(plain.nbytes, BYTES), *by_nbytes))
+    if not times:
+        return ""
+    head = ("table", "link", "uncompressed", "GB/s", *_OVER_LINKS.values())
+    text = "\n## Over a link: time as a multiple of framewire's with nothing compressed\n\n" + table(head, times)
+    text += "\nBytes that crossed it, as a multiple of the table's own:\n\n"
+    return text + table(("table", "its own", "uncompressed", *_OVER_LINKS.values()), sizes)
+
+
+def _speed(record: Record) -> float:
+    return record.nbytes / record.median / 1e9

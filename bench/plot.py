@@ -18,7 +18,8 @@ _LABELS = {
     "user-written": "Starlette + httpx + IPC",
     "parquet-http": "Parquet over HTTP",
     "mcp-sd": "mcp-sd (JSON rows)",
-    "vgi-rpc": "vgi-rpc",
+    "vgi-rpc": "vgi-rpc, HTTP",
+    "vgi-rpc-shm": "vgi-rpc, shared memory",
 }
 
 

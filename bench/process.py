@@ -8,6 +8,7 @@ import os
 import select
 import subprocess
 import time
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -24,19 +25,29 @@ class Child:
 
     Args:
         python: Interpreter.
-        quiet: Drop its stderr: the reference implementation logs every answer there. Failures come as answers anyway.
+        quiet: Drop its stderr, where others' servers log what they please. Failures come as answers anyway.
         timeout_seconds: For each call; a child that takes longer is killed.
+        prefix: Command that runs it and becomes it, in another network namespace for instance.
+        variables: Its environment variables, in place of those of framewire's own environment.
     """
 
-    def __init__(self, python: str, *, quiet: bool = False, timeout_seconds: float = 240.0) -> None:
+    def __init__(
+        self,
+        python: str,
+        *,
+        quiet: bool = False,
+        timeout_seconds: float = 240.0,
+        prefix: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self._timeout_seconds = timeout_seconds
         self._process = subprocess.Popen(
-            [python, "-m", "bench.worker"],
+            [*prefix, python, "-m", "bench.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if quiet else None,
             cwd=ROOT,
-            env=environment(),
+            env=environment() if variables is None else variables,
         )
         self._waiting = b""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from bench import memory
 from bench.config import Plan
 from bench.contenders import CONTENDERS, Contender, versions
 from bench.datasets import UNSCALED
+from bench.netns import Link
 from bench.process import Child, ChildError
 from bench.results import Record, Results, amount
 
@@ -142,21 +143,37 @@ class Session:
         return 1.0 if dataset in UNSCALED else self.plan.scale
 
     @contextmanager
-    def pair(self, contender: Contender, dataset: str) -> Iterator[Pair]:
-        """Two fresh processes with ``dataset`` published between them."""
+    def pair(
+        self, contender: Contender, dataset: str, *, scale: float | None = None, link: Link | None = None
+    ) -> Iterator[Pair]:
+        """Two fresh processes with ``dataset`` published between them.
+
+        Args:
+            contender: Whose processes.
+            dataset: What is published.
+            scale: In place of the plan's.
+            link: What they reach each other over, in place of loopback; the contender's server then takes a ``host``.
+        """
         options = dict(contender.options)
-        with self.child(contender) as server, self.child(contender) as client:
+        at = {} if link is None else {"host": link.server_address}
+        outer, inner = ((), ()) if link is None else (link.server, link.client)
+        with self.child(contender, prefix=outer) as server, self.child(contender, prefix=inner) as client:
             client.send("bench.sides:start_client", module=contender.module, options=options)
-            server.call("bench.sides:start_server", module=contender.module, options=options)
-            table = server.call(
-                "bench.sides:publish", dataset=dataset, scale=self.scale(dataset), max_rows=contender.max_rows
-            )
+            server.call("bench.sides:start_server", module=contender.module, options=options | at)
+            size = self.scale(dataset) if scale is None else scale
+            table = server.call("bench.sides:publish", dataset=dataset, scale=size, max_rows=contender.max_rows)
             client.receive()
             yield Pair(contender, server, client, table)
 
-    def child(self, contender: Contender, *, timeout_seconds: float = 240.0) -> Child:
+    def child(self, contender: Contender, *, timeout_seconds: float = 240.0, prefix: Sequence[str] = ()) -> Child:
         """A fresh process of a contender's kind."""
-        return Child(contender.python(), quiet=contender.peer, timeout_seconds=timeout_seconds)
+        return Child(
+            contender.python(),
+            quiet=contender.environment is not None,
+            timeout_seconds=timeout_seconds,
+            prefix=prefix,
+            variables=contender.variables(),
+        )
 
     def room_for(self, nbytes: int) -> bool:
         """Whether so much can be held beside everything else."""

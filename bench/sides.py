@@ -24,16 +24,23 @@ def start_server(state: State, module: str, options: dict[str, Any]) -> None:
     state["server"] = importlib.import_module(module).make_server(**options)
 
 
+def prepare(state: State, dataset: str, scale: float) -> None:
+    """Make a table's file where it is missing: its maker may come from a registry, which a namespace cannot reach."""
+    datasets.prepare(dataset, scale)
+
+
 def publish(state: State, dataset: str, scale: float, max_rows: int | None = None) -> dict[str, Any]:
     """Load a table and give it to the server, which alone keeps it.
 
     Returns:
-        ``rows``, ``columns``, ``nbytes`` (as an Arrow IPC stream), ``seconds`` (of publishing), ``fingerprint``.
+        ``rows``, ``columns``, ``column_names``, ``nbytes`` (as an Arrow IPC stream), ``seconds`` (of publishing),
+        ``fingerprint``, and ``names``, the columns that it is of.
     """
     table = datasets.load(dataset, scale)
     if max_rows is not None:
         table = table.slice(0, max_rows)
     facts = {"rows": table.num_rows, "columns": table.num_columns, "nbytes": datasets.stream_bytes(table)}
+    facts["column_names"] = table.column_names
     facts["names"] = list(dict.fromkeys([table.column_names[0], table.column_names[-1]]))
     facts["fingerprint"] = fingerprint(table, facts["names"])
     start = time.perf_counter()

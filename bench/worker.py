@@ -17,7 +17,7 @@ from bench import memory
 
 
 def add_site() -> None:
-    """Let the reference implementation's environment find Polars and pyarrow in framewire's, after its own packages."""
+    """Let an environment that has neither find Polars and pyarrow in framewire's, after its own packages."""
     site = os.environ.get("BENCH_SITE")
     if site and site not in sys.path:
         sys.path.append(site)
@@ -39,6 +39,8 @@ def main() -> None:
         except Exception:
             reply = {"error": traceback.format_exc()}
         answers.write(json.dumps(reply) + "\n")
+    if hasattr(state.get("server"), "close"):
+        state["server"].close()
     # Threads of servers and gRPC may not end by themselves.
     os._exit(0)
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 class Server(Protocol):
-    """One side of a contender. Made in a fresh process, ended with it."""
+    """One side of a contender. Made in a fresh process, ended with it; before that ``close()`` is called if there is one."""
 
     def publish(self, table: pa.Table) -> None:
         """Take the table and be ready to serve it."""
@@ -36,6 +36,44 @@ class Client(Protocol):
 
 
 @dataclass(frozen=True)
+class Environment:
+    """A Python of its own, for contenders that cannot be installed beside framewire.
+
+    Attributes:
+        folder: The virtual environment, in this repository.
+        setup: The command that makes it.
+        variable: Names another Python in its place.
+        needs: Least version of Python that its packages accept.
+        borrows: Takes Polars and pyarrow from framewire's environment, after its own packages. Only a Python of the same
+            version can load them.
+    """
+
+    folder: str
+    setup: str
+    variable: str
+    needs: str = "3.11"
+    borrows: bool = False
+
+    def python(self) -> str:
+        """Its interpreter, whether there or not."""
+        return os.environ.get(self.variable, str(ROOT / self.folder / "bin" / "python"))
+
+    def unavailable(self) -> str | None:
+        """Why it cannot be used here, or None."""
+        if Path(self.python()).exists():
+            return None
+        if interpreter_of(self.needs) is None:
+            return f"it needs Python {self.needs} or later, and this machine has none"
+        return f"its environment is missing: {self.setup}"
+
+
+ENVIRONMENTS = {
+    "mcp-sd": Environment(".venv-mcp-sd", "make setup-peer", "FRAMEWIRE_MCP_SD_PYTHON", borrows=True),
+    "vgi": Environment(".venv-vgi", "make setup-vgi", "FRAMEWIRE_VGI_PYTHON", needs="3.13"),
+}
+
+
+@dataclass(frozen=True)
 class Contender:
     """A row of the tables.
 
@@ -45,7 +83,8 @@ class Contender:
         what: One line for the reader.
         packages: Distributions whose versions are reported.
         options: Passed to ``make_server`` and ``make_client``.
-        peer: Runs in the environment of the reference implementation.
+        environment: Runs in that one of :data:`ENVIRONMENTS`, or in framewire's.
+        single_use: Its handles are good for one fetch each.
         exact: Whether the frame has the table's own types.
         max_rows: Rows of a table that it can be asked to move in reasonable time and memory.
     """
@@ -55,28 +94,29 @@ class Contender:
     what: str
     packages: tuple[str, ...] = ("pyarrow", "polars")
     options: tuple[tuple[str, Any], ...] = ()
-    peer: bool = False
+    environment: str | None = None
+    single_use: bool = False
     exact: bool = True
     max_rows: int | None = None
 
     def python(self) -> str:
         """The interpreter to run it with."""
-        return peer_python() if self.peer else sys.executable
+        return ENVIRONMENTS[self.environment].python() if self.environment else sys.executable
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables of its processes."""
+        return environment(borrows=self.environment is None or ENVIRONMENTS[self.environment].borrows)
 
     def unavailable(self) -> str | None:
         """Why it cannot run here, or None."""
-        if self.peer and not Path(peer_python()).exists():
-            return "the environment of the reference implementation is missing: make setup-peer"
-        check = getattr(importlib.import_module(self.module), "unavailable", None) if not self.peer else None
+        if self.environment:
+            return ENVIRONMENTS[self.environment].unavailable()
+        check = getattr(importlib.import_module(self.module), "unavailable", None)
         return check() if check else None
 
 
-def peer_python() -> str:
-    """The Python of the reference implementation's environment, which must be of this Python's version."""
-    return os.environ.get("FRAMEWIRE_MCP_SD_PYTHON", str(ROOT / ".venv-mcp-sd" / "bin" / "python"))
-
-
 _HTTP = ("framewire", "pyarrow", "polars", "uvicorn", "uvloop", "httptools", "xxhash")
+_VGI = ("vgi-rpc", "falcon", "waitress", "httpx2", "pyarrow", "polars")
 _USER = ("starlette", "uvicorn", "uvloop", "httptools", "httpx", "pyarrow", "polars")
 
 CONTENDERS: dict[str, Contender] = {
@@ -101,22 +141,36 @@ CONTENDERS: dict[str, Contender] = {
             "bench.contenders.mcp_sd",
             "the reference implementation: JSON rows",
             ("mcp-sd", "mcp", "starlette", "uvicorn", "httpx", "polars"),
-            peer=True,
+            environment="mcp-sd",
+            single_use=True,
             exact=False,
             max_rows=100_000,
         ),
-        Contender("vgi-rpc", "bench.contenders.vgi", "vgi-rpc over HTTP and shared memory", ("vgi-rpc",)),
+        Contender("vgi-rpc", "bench.contenders.vgi", "vgi-rpc over HTTP", _VGI, environment="vgi"),
+        Contender(
+            "vgi-rpc-shm",
+            "bench.contenders.vgi",
+            "vgi-rpc, batches through shared memory",
+            _VGI,
+            (("shm", True),),
+            environment="vgi",
+        ),
     )
 }
 """In the order of the tables."""
 
 
 def interpreter_of(least: str) -> str | None:
-    """Path of a Python of version ``least`` or later (``"3.13"``) on this machine, or None."""
+    """Path of a Python of version ``least`` or later (``"3.13"``) on this machine, or None.
+
+    Looked for on the PATH and among pyenv's, and tried: what pyenv has on the PATH fails for versions that are not chosen.
+    """
     major, minor = map(int, least.split("."))
-    if sys.version_info >= (major, minor):
-        return sys.executable
-    return next((p for m in range(minor, minor + 4) if (p := shutil.which(f"python{major}.{m}"))), None)
+    named = (shutil.which(f"python{major}.{m}") for m in range(minor, minor + 4))
+    root = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    candidates = (sys.executable, *filter(None, named), *map(str, sorted(root.glob(f"versions/{major}.*/bin/python"))))
+    code = f"import sys, ensurepip, venv; sys.exit(sys.version_info < ({major}, {minor}))"
+    return next((c for c in candidates if subprocess.run([c, "-c", code], capture_output=True).returncode == 0), None)
 
 
 def versions(contender: Contender) -> dict[str, str]:
@@ -128,14 +182,15 @@ def versions(contender: Contender) -> dict[str, str]:
         "print(json.dumps({'python': platform.python_version(), **found}))"
     )
     command = [contender.python(), "-c", code, *contender.packages]
-    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=environment())
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT, env=contender.variables())
     import json
 
     return dict(json.loads(done.stdout))
 
 
-def environment() -> dict[str, str]:
-    """Variables of every child process: where the peer's environment finds Polars, and no proxies or foreign settings."""
-    kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith("FRAMEWIRE_")}
-    site = str(Path(pa.__file__).parents[1])
-    return kept | {"BENCH_SITE": site, "PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"}
+def environment(*, borrows: bool = True) -> dict[str, str]:
+    """Variables of a child process: no proxies and no settings, and where to borrow Polars and pyarrow if it does."""
+    settings = ("FRAMEWIRE_", "VGI_", "BENCH_")
+    kept = {k: v for k, v in os.environ.items() if not k.lower().endswith("_proxy") and not k.startswith(settings)}
+    site = {"BENCH_SITE": str(Path(pa.__file__).parents[1])} if borrows else {}
+    return kept | site | {"PYTHONWARNINGS": "ignore", "PYTHONUNBUFFERED": "1"}

@@ -10,10 +10,10 @@ from typing import Any
 import uvicorn
 
 
-def serve(app: Any) -> str:
-    """Serve ``app`` on loopback until the process ends. Returns its base URL."""
+def serve(app: Any, host: str = "127.0.0.1") -> str:
+    """Serve ``app`` on ``host`` until the process ends. Returns its base URL."""
     sock = socket.socket()
-    sock.bind(("127.0.0.1", 0))
+    sock.bind((host, 0))
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off"))
     server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
     threading.Thread(target=server.run, kwargs={"sockets": [sock]}, daemon=True).start()
@@ -22,4 +22,4 @@ def serve(app: Any) -> str:
         if time.monotonic() > deadline:
             raise TimeoutError("uvicorn did not start")
         time.sleep(0.01)
-    return f"http://127.0.0.1:{sock.getsockname()[1]}"
+    return f"http://{host}:{sock.getsockname()[1]}"

@@ -24,15 +24,16 @@ class _Service(fl.FlightServerBase):  # type: ignore[misc]
 
 
 class Server:
-    def __init__(self) -> None:
-        self._service = _Service("grpc://127.0.0.1:0")
+    def __init__(self, host: str) -> None:
+        self._host = host
+        self._service = _Service(f"grpc://{host}:0")
         threading.Thread(target=self._service.serve, daemon=True).start()
 
     def publish(self, table: pa.Table) -> None:
         self._service.table = table
 
     def handles(self, count: int) -> list[str]:
-        return [f"grpc://127.0.0.1:{self._service.port}"] * count
+        return [f"grpc://{self._host}:{self._service.port}"] * count
 
 
 class Client:
@@ -53,8 +54,8 @@ class Client:
         return frame
 
 
-def make_server() -> Server:
-    return Server()
+def make_server(*, host: str = "127.0.0.1") -> Server:
+    return Server(host)
 
 
 def make_client() -> Client:

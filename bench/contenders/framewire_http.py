@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import polars as pl
 import pyarrow as pa
 
@@ -13,8 +15,8 @@ from framewire.frame import Form, to_form
 
 
 class Server:
-    def __init__(self, settings: Settings) -> None:
-        self._plane = DataPlane(settings).start()
+    def __init__(self, settings: Settings, host: str = "127.0.0.1") -> None:
+        self._plane = DataPlane(settings, host=host).start()
         self._url = ""
 
     def publish(self, table: pa.Table) -> None:
@@ -25,9 +27,10 @@ class Server:
 
 
 class Client:
-    def __init__(self, settings: Settings, *, trusted: bool) -> None:
+    def __init__(self, settings: Settings, *, trusted: bool, transport: httpx.BaseTransport | None = None) -> None:
         self._settings = settings
         self._trusted = trusted
+        self._transport = transport
         self._policies: dict[str, PeerPolicy] = {}
 
     def policy(self, url: str) -> PeerPolicy:
@@ -42,9 +45,14 @@ class Client:
     def fetch(
         self, handle: str, columns: Sequence[str] | None = None, row_ids: Sequence[int] | None = None
     ) -> pl.DataFrame:
+        given: dict[str, Any] = {
+            "settings": self._settings,
+            "policy": self.policy(handle),
+            "transport": self._transport,
+        }
         if columns is None:
-            return resolve(resource_url=handle, row_ids=row_ids, settings=self._settings, policy=self.policy(handle))
-        table = fetch(handle, row_ids, columns, settings=self._settings, policy=self.policy(handle))
+            return resolve(resource_url=handle, row_ids=row_ids, **given)
+        table = fetch(handle, row_ids, columns, **given)
         frame: pl.DataFrame = to_form(table, Form.POLARS_FRAME)
         return frame
 
@@ -54,8 +62,8 @@ def settings(same_host: str) -> Settings:
     return Settings(same_host=same_host, ttl_seconds=3600.0)
 
 
-def make_server(*, trusted: bool = False) -> Server:
-    return Server(settings("off"))
+def make_server(*, trusted: bool = False, host: str = "127.0.0.1") -> Server:
+    return Server(settings("off"), host)
 
 
 def make_client(*, trusted: bool = False) -> Client:

@@ -18,9 +18,9 @@ from bench.contenders._http import serve
 
 
 class Server:
-    def __init__(self) -> None:
+    def __init__(self, host: str) -> None:
         self._file = b""
-        self._base = serve(Starlette(routes=[Route("/table.parquet", self._answer)]))
+        self._base = serve(Starlette(routes=[Route("/table.parquet", self._answer)]), host)
 
     def publish(self, table: pa.Table) -> None:
         sink = io.BytesIO()
@@ -45,8 +45,8 @@ class Client:
         return pl.read_parquet(io.BytesIO(response.content), columns=list(columns) if columns else None)
 
 
-def make_server() -> Server:
-    return Server()
+def make_server(*, host: str = "127.0.0.1") -> Server:
+    return Server(host)
 
 
 def make_client() -> Client:

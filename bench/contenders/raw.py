@@ -21,11 +21,11 @@ _CHUNK = 64 << 10
 
 
 class Server:
-    def __init__(self, *, sendfile: bool) -> None:
+    def __init__(self, *, sendfile: bool, host: str) -> None:
         self._sendfile = sendfile
         self._body: Any = b""
         self._fd = -1
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._listener = socket.create_server((host, 0), backlog=128)
         threading.Thread(target=self._accept, daemon=True).start()
 
     def publish(self, table: pa.Table) -> None:
@@ -41,7 +41,8 @@ class Server:
                 done += os.write(self._fd, self._body[done:])
 
     def handles(self, count: int) -> list[str]:
-        return [str(self._listener.getsockname()[1])] * count
+        host, port = self._listener.getsockname()
+        return [f"{host}:{port}"] * count
 
     def _accept(self) -> None:
         while True:
@@ -70,7 +71,8 @@ class Client:
     ) -> pa.Buffer:
         sock = getattr(self._kept, "sock", None)
         if sock is None:
-            sock = self._kept.sock = socket.create_connection(("127.0.0.1", int(handle)))
+            host, _, port = handle.partition(":")
+            sock = self._kept.sock = socket.create_connection((host, int(port)))
         sock.sendall(b"g")
         size = struct.unpack(">Q", sock.recv(8, socket.MSG_WAITALL))[0]
         buffer = pa.allocate_buffer(size)
@@ -84,8 +86,8 @@ class Client:
         return buffer
 
 
-def make_server(*, sendfile: bool = False) -> Server:
-    return Server(sendfile=sendfile)
+def make_server(*, sendfile: bool = False, host: str = "127.0.0.1") -> Server:
+    return Server(sendfile=sendfile, host=host)
 
 
 def make_client(*, sendfile: bool = False) -> Client:

@@ -19,9 +19,9 @@ from bench.contenders._http import serve
 
 
 class Server:
-    def __init__(self) -> None:
+    def __init__(self, host: str) -> None:
         self._table: pa.Table | None = None
-        self._base = serve(Starlette(routes=[Route("/table", self._answer)]))
+        self._base = serve(Starlette(routes=[Route("/table", self._answer)]), host)
 
     def publish(self, table: pa.Table) -> None:
         self._table = table
@@ -68,8 +68,8 @@ class Client:
         return pl.read_ipc_stream(response.content)
 
 
-def make_server() -> Server:
-    return Server()
+def make_server(*, host: str = "127.0.0.1") -> Server:
+    return Server(host)
 
 
 def make_client() -> Client:

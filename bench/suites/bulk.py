@@ -18,13 +18,14 @@ EVERYONE = (
     "parquet-http",
     "mcp-sd",
     "vgi-rpc",
+    "vgi-rpc-shm",
 )
 SOME = ("raw-sendall", "raw-sendfile", "framewire", "framewire-validated", "framewire-one-host", "flight")
 CASES = {
     "lineitem": EVERYONE,
     "lineitem_string": ("framewire", "framewire-validated", "framewire-one-host", "flight"),
     "flights": (*SOME, "user-written"),
-    "numbers": (*SOME, "user-written"),
+    "numbers": (*SOME, "user-written", "vgi-rpc", "vgi-rpc-shm"),
     "text": SOME,
     "wide": SOME,
     "nested": SOME,

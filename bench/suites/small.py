@@ -15,7 +15,7 @@ HANDLES = 400
 
 def run(session: Session) -> None:
     """Each contender in one pair of processes."""
-    names = ("framewire", "framewire-validated", "flight", "user-written", "mcp-sd")
+    names = ("framewire", "framewire-validated", "flight", "user-written", "mcp-sd", "vgi-rpc", "vgi-rpc-shm")
     for contender in session.choose(*names):
         session.attempt(f"small {contender.name}", partial(_measure, session, contender))
 
@@ -29,7 +29,7 @@ def _measure(session: Session, contender: Contender) -> None:
 
 def _latency(session: Session, pair: Pair) -> None:
     """p50 of each of five runs on a kept connection."""
-    count = session.plan.latency_requests // (10 if pair.contender.peer else 1)
+    count = session.plan.latency_requests // (10 if pair.contender.single_use else 1)
     runs = [sorted(pair.fetch(count // 5, warmup=5, collect=False)["seconds"]) for _ in range(5)]
     facts = {"p99": sorted(s for run in runs for s in run)[int(count * 0.99) - 1]}
     session.add(pair.record("small", "latency p50", [run[len(run) // 2] for run in runs], nbytes=0, facts=facts))
@@ -38,11 +38,11 @@ def _latency(session: Session, pair: Pair) -> None:
 def _rate(session: Session, pair: Pair, clients: int) -> None:
     rates = []
     for turn in range(6):
-        handles = pair.handles(HANDLES if pair.contender.peer else 1)
+        handles = pair.handles(HANDLES if pair.contender.single_use else 1)
         got = pair.client.call(
             "bench.sides:load",
             handles=handles,
-            endless=not pair.contender.peer,
+            endless=not pair.contender.single_use,
             clients=clients,
             seconds=session.plan.load_seconds,
         )
