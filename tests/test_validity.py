@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framewire._validity import faults, is_ascii, validate
+from framewire._validity import _decimals, faults, is_ascii, validate
 from framewire._validity._ascii import Seen
 from framewire._validity._views import are_plain
 
@@ -72,19 +73,22 @@ def test_is_ascii(length: int) -> None:
 
 # --- short views ------------------------------------------------------------------------------------------------------
 
+_LONG = st.text(st.characters(max_codepoint=127), min_size=13, max_size=30).map(str.encode) | st.binary(
+    min_size=13, max_size=16
+)
 _SHORT = st.one_of(
     st.binary(max_size=12), st.text(st.characters(max_codepoint=127), max_size=12).map(str.encode), st.just(b"flag")
 )
 
 
 @given(
-    st.lists(_SHORT, max_size=20),
+    st.lists(_SHORT, max_size=20) | st.lists(_SHORT | _LONG, max_size=20),
     st.sampled_from([1, 60, 2048]),
     st.sampled_from([pa.string_view(), pa.binary_view()]),
     st.none() | st.tuples(st.integers(0, 319), st.integers(0, 255)),
     st.integers(0, 3),
 )
-def test_short_views_are_judged_as_arrow_judges_them(
+def test_views_are_judged_as_arrow_judges_them(
     values: list[bytes], times: int, kind: pa.DataType, edit: tuple[int, int] | None, offset: int
 ) -> None:
     """Any bytes in any place of the views: lengths that do not fit, padding that is not zero, text that is no UTF-8."""
@@ -92,9 +96,14 @@ def test_short_views_are_judged_as_arrow_judges_them(
     views = bytearray(array.buffers()[1])
     if edit is not None and edit[0] < len(views):
         views[edit[0]] = edit[1]
-    altered = pa.Array.from_buffers(kind, len(array), [None, pa.py_buffer(bytes(views))]).slice(min(offset, len(array)))
+    buffers = [None, pa.py_buffer(bytes(views)), *array.buffers()[2:]]
+    altered = pa.Array.from_buffers(kind, len(array), buffers).slice(min(offset, len(array)))
+    _judged_alike(altered)
+
+
+def _judged_alike(array: pa.Array) -> None:
     errors = []
-    for check in (lambda: altered.validate(full=True), lambda: validate(altered)):
+    for check in (lambda: array.validate(full=True), lambda: validate(array)):
         try:
             check()
         except (pa.ArrowInvalid, pa.ArrowIndexError) as exc:
@@ -109,6 +118,31 @@ def test_short_ascii_views_are_judged_without_arrow() -> None:
         assert are_plain(pa.array(values, pa.string_view()))
     for values in (["A"] * 70_000 + ["é"], ["a text that is longer than a view"]):
         assert not are_plain(pa.array(values, pa.string_view()))
+
+
+@given(
+    st.lists(st.none() | st.decimals(-(10**19), 10**19, places=2, allow_nan=False), max_size=20),
+    st.sampled_from([1, 60, 2048]),
+    st.integers(1, 38),
+    st.integers(0, 3),
+)
+def test_decimals_are_judged_as_arrow_judges_them(
+    values: list[Decimal | None], times: int, precision: int, offset: int
+) -> None:
+    """Values of more digits than the type has, of either sign, and what stands under nulls."""
+    array = pa.array(values * times, pa.decimal128(38, 2))
+    altered = pa.Array.from_buffers(pa.decimal128(precision, 0), len(array), array.buffers(), array.null_count)
+    _judged_alike(altered.slice(min(offset, len(array))))
+
+
+def test_decimals_that_plainly_fit_are_judged_without_arrow() -> None:
+    def made(values: list[Decimal | None], precision: int) -> pa.Array:
+        return pa.array(values, pa.decimal128(precision, 2))
+
+    assert _decimals.are_plain(made([Decimal("104949.50"), Decimal("0.01"), None] * 30_000, 15))
+    assert _decimals.are_plain(made([], 3))
+    assert not _decimals.are_plain(made([Decimal("-0.01")], 15))
+    assert not _decimals.are_plain(made([Decimal("9.92"), Decimal("0.31")], 3))  # 992 | 31 is 1023
 
 
 def test_wrong_null_counts_of_views_are_refused() -> None:

@@ -51,5 +51,7 @@ def _measure(session: Session, contender: Contender, dataset: str) -> None:
             if mode == "kept" and not session.room_for(needed):
                 session.skip(f"bulk {dataset} kept", f"{needed >> 20} MiB of results do not fit into memory")
                 continue
+            if mode == "kept":
+                session.warm(needed)
             got = pair.fetch(plan.repeats, warmup=plan.warmup, keep=mode == "kept")
             session.add(pair.record("bulk", dataset, got["seconds"], mode=mode))

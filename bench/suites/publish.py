@@ -38,6 +38,7 @@ def _measure(session: Session, kind: str, way: str) -> None:
             if mode == "kept" and not session.room_for(facts["nbytes"] * (plan.repeats + plan.warmup)):
                 session.skip(f"publish {kind} kept", "the results do not fit into memory")
                 continue
+            session.warm(facts["nbytes"] * (plan.repeats + plan.warmup))
             seconds = child.call(
                 "bench.publishing:measure", way=way, repeats=plan.repeats, warmup=plan.warmup, keep=mode == "kept"
             )

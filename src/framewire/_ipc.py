@@ -15,7 +15,7 @@ import pyarrow.ipc
 import xxhash
 
 from framewire import wire
-from framewire._framing import align, check_expanded, scan
+from framewire._framing import Growth, MayBeTooLarge, align, check_expanded, scan
 from framewire._validity import validate as validate_values
 from framewire.errors import BadBodyError, TooLargeError
 
@@ -188,9 +188,7 @@ def decode(
     try:
         table = read(buffer)
         if validate:
-            # First: validation reads every byte that a view shows, and a thousand views can show the same megabyte.
-            check_expanded(table, max_bytes, stored_bytes=shape.expanded_bytes)
-            validate_values(table)
+            _validate(table, max_bytes, stored_bytes=shape.expanded_bytes)
     except TooLargeError:
         raise
     except Exception as exc:
@@ -199,6 +197,17 @@ def decode(
     if table.num_rows != shape.rows:
         raise BadBodyError(f"The body holds {table.num_rows} rows where {shape.rows} were declared.", hint=_AGAIN)
     return table
+
+
+def _validate(table: pa.Table, max_bytes: int, *, stored_bytes: int) -> None:
+    # Validation reads every byte that a view shows, and a thousand views can show the same megabyte: so each array is weighed
+    # before it is read, while what is weighed is still in the processor's cache.
+    growth = Growth(max_bytes, stored_bytes=stored_bytes)
+    try:
+        validate_values(table, growth.add)
+    except MayBeTooLarge:
+        check_expanded(table, max_bytes, stored_bytes=stored_bytes)
+        validate_values(table)
 
 
 _AGAIN: Final = "Nothing was kept; fetch it again."

@@ -7,6 +7,7 @@ full (seen: 440 bytes that became 2 GB).
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,44 @@ import pyarrow as pa
 
 from framewire.errors import TooLargeError
 
-__all__ = ["check_expanded"]
+__all__ = ["Growth", "MayBeTooLarge", "check_expanded"]
 
 _types = pa.types
 _Ints = npt.NDArray[np.int64]
+
+
+class Growth:
+    """What arrays come to when they are written out, bounded as each is about to be read. Threads may share one.
+
+    It takes rows times the longest value, so it may refuse what :func:`check_expanded` would count and let pass.
+
+    Args:
+        max_bytes: Most bytes.
+        stored_bytes: Bytes of all arrays as they are.
+    """
+
+    def __init__(self, max_bytes: int, *, stored_bytes: int) -> None:
+        self._left = max_bytes - stored_bytes
+        self._lock = threading.Lock()
+
+    def add(self, array: pa.Array) -> None:
+        """Count one array.
+
+        Raises:
+            MayBeTooLarge: With it they may come to more.
+            IndexError: A dictionary's index lies outside of it.
+        """
+        if not _expands(array.type):
+            return
+        grown = _growth(array, exact=False)
+        with self._lock:
+            self._left -= grown
+            if self._left < 0:
+                raise MayBeTooLarge
+
+
+class MayBeTooLarge(Exception):
+    """The bound does not tell."""
 
 
 def check_expanded(table: pa.Table, max_bytes: int, *, stored_bytes: int) -> int:
@@ -65,6 +100,8 @@ def _growth(array: pa.Array, exact: bool) -> int:
     kind = array.type
     if _is_view(kind):
         held = sum(int(data.size) for data in array.buffers()[2:])
+        if not held:
+            return 0  # all that it can show lies in its views; what claims to be longer is no valid view
         return max(_shown(_view_sizes(array), array, exact) - held, 0)
     if _types.is_dictionary(kind):
         sizes = _value_sizes(array.dictionary)
