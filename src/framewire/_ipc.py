@@ -6,7 +6,9 @@ A body that is kept is copied once, into one buffer that nobody else can change.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -109,6 +111,12 @@ def encode(table: pa.Table, *, codec: str | None = None) -> Encoded:
     Returns:
         The stream's parts, length and checksum.
     """
+    parts = collect(table, codec=codec)
+    return Encoded(parts, sum(map(len, parts)), checksum(parts))
+
+
+def collect(table: pa.Table, *, codec: str | None = None) -> tuple[memoryview, ...]:
+    """The parts of :func:`encode` alone."""
     sink = _Gather()
     options = pa.ipc.IpcWriteOptions(compression=codec)
     with pa.PythonFile(sink, mode="w") as file, pa.ipc.new_stream(file, table.schema, options=options) as writer:
@@ -116,8 +124,20 @@ def encode(table: pa.Table, *, codec: str | None = None) -> Encoded:
             if batch.num_rows:  # a filter may leave thousands of empty ones, which a reader has to take up one by one
                 writer.write_batch(batch)
     # Small ones are copied by whoever needs them aligned, in less time than it takes to align them.
-    parts = tuple(align(sink.parts) if table.nbytes >= _ALIGNED_BYTES else [part for part in sink.parts if len(part)])
-    return Encoded(parts, sum(map(len, parts)), checksum(parts))
+    return tuple(align(sink.parts) if table.nbytes >= _ALIGNED_BYTES else [part for part in sink.parts if len(part)])
+
+
+@contextmanager
+def checksum_beside(parts: Sequence[memoryview]) -> Iterator[Callable[[], str]]:
+    """:func:`checksum` in a thread, where that is worth it, while the parts are being copied; the answer waits for it."""
+    if sum(map(len, parts)) < _THREAD_BYTES:
+        yield lambda: checksum(parts)
+        return
+    with ThreadPoolExecutor(1, thread_name_prefix="framewire-checksum") as pool:
+        yield pool.submit(checksum, parts).result
+
+
+_THREAD_BYTES: Final = 16 << 20
 
 
 _ALIGNED_BYTES: Final = 256 << 10

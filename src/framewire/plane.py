@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 import weakref
+from collections.abc import Callable
 from types import TracebackType
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from framewire.publish import publish_table
 from framewire.serve import DataApp, HostPolicy, Listener
 from framewire.settings import Settings
 from framewire.store import BodyStore, Disk, Heap, MemoryStore, SealedMemory, Stats
-from framewire.table import to_table
+from framewire.table import prepare
 from framewire.typing import Tabular
 
 logger = logging.getLogger(__name__)
@@ -182,12 +183,23 @@ class DataPlane:
             PublishError: ``data`` has no exact form, or there is no room for it.
             LifecycleError: The plane is not running.
         """
-        return self.publish_table(to_table(data), ttl_seconds=ttl_seconds, max_uses=max_uses, tool=tool)
+        prepared = prepare(data)
+        return self._publish(prepared.table, ttl_seconds, max_uses, tool, prepared.confirm)
 
     def publish_table(
         self, table: pa.Table, *, ttl_seconds: float | None = None, max_uses: int | None = None, tool: str = ""
     ) -> Handle:
         """:meth:`publish` for a table that ``to_table`` has normalised already."""
+        return self._publish(table, ttl_seconds, max_uses, tool)
+
+    def _publish(
+        self,
+        table: pa.Table,
+        ttl_seconds: float | None,
+        max_uses: int | None,
+        tool: str,
+        confirm: Callable[[], None] | None = None,
+    ) -> Handle:
         self._check_alive()
         handle = publish_table(
             table,
@@ -196,6 +208,7 @@ class DataPlane:
             ttl_seconds=self.settings.ttl_seconds if ttl_seconds is None else ttl_seconds,
             max_uses=max_uses,
             tool=tool,
+            confirm=confirm,
         )
         self._wake.set()
         return handle

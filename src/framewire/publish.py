@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
@@ -15,7 +16,14 @@ from framewire.store import Body, BodyStore
 
 
 def publish_table(
-    table: pa.Table, store: BodyStore, *, base_url: str, ttl_seconds: float, max_uses: int | None = None, tool: str = ""
+    table: pa.Table,
+    store: BodyStore,
+    *,
+    base_url: str,
+    ttl_seconds: float,
+    max_uses: int | None = None,
+    tool: str = "",
+    confirm: Callable[[], None] | None = None,
 ) -> Handle:
     """Store ``table`` and mint a handle for it. Blocks: the table is written once, into one buffer.
 
@@ -26,6 +34,7 @@ def publish_table(
         ttl_seconds: Life of the handle, in seconds.
         max_uses: Acknowledged deliveries allowed; any number until expiry when None.
         tool: Name of the tool to call again once the handle has ended.
+        confirm: Called once the table is written, before there is a handle: raises where it must not be published after all.
 
     Raises:
         NoRoomError: The store cannot hold it; nothing was kept.
@@ -39,6 +48,12 @@ def publish_table(
     numbered = add_row_id(table)
     with store.reserve(int(numbered.get_total_buffer_size()), spill=True) as reservation:
         body = Body.of(numbered, tool=tool, place=reservation.place)
+        if confirm is not None:
+            try:
+                confirm()
+            except BaseException:
+                body.kept.close()
+                raise
         expires_at = datetime.now(UTC) + timedelta(seconds=ttl_seconds)
         token = store.put(body, reservation, ttl_seconds=ttl_seconds, max_uses=max_uses)
     return Handle(

@@ -24,6 +24,8 @@ import pyarrow as pa
 from framewire._compact._bits import as_array, as_buffer, hides, pack, read_bits, unpack
 from framewire._compact._leaves import bools, empty_hidden, fixed_width, masks, offsets_of, rebase, rebuild, text, views
 from framewire._compact._take import filter_rows, is_view, take_rows
+from framewire._compact._threads import in_threads
+from framewire._compact._views import MustMove
 from framewire.errors import UnsupportedTypeError
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
     from framewire._compact._bits import Bits, Bools
 
-__all__ = ["compact", "filter_rows", "take_rows"]
+__all__ = ["MustMove", "compact", "filter_rows", "take_rows"]
 
 _ENUM_METADATA = b"_PL_ENUM_VALUES"
 """Polars writes an Enum's categories under this key, or this with a version number behind it (2.1: ``..._VALUES2``)."""
@@ -39,11 +41,13 @@ _ENUM_METADATA = b"_PL_ENUM_VALUES"
 _types = pa.types
 
 
-def compact(table: pa.Table) -> pa.Table:
+def compact(table: pa.Table, *, may_move: bool = True) -> pa.Table:
     """The same values, schema and chunks in memory that holds nothing else.
 
     Args:
-        table: Any columns but unions and run ends (which have no exact form on the wire).
+        table: Any columns but unions and run ends (which have no exact form on the wire), all of their values valid.
+        may_move: Off where flat columns without dictionaries or offsets are still being validated: nothing that they say of
+            other memory is followed then.
 
     Returns:
         A table whose buffers are the given ones where those hide nothing, else copies of what is shown. The table
@@ -51,17 +55,20 @@ def compact(table: pa.Table) -> pa.Table:
 
     Raises:
         UnsupportedTypeError: A column is a union, or run-end encoded.
+        MustMove: Something has to be followed, and may not be.
     """
     columns = table.columns
-    new = [_column(column, field) for column, field in zip(columns, table.schema, strict=True)]
+    new = [_column(column, field, may_move) for column, field in zip(columns, table.schema, strict=True)]
     if all(one is other for one, other in zip(new, columns, strict=True)):
         return table
     return pa.Table.from_arrays(new, schema=table.schema)
 
 
-def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
+def _column(column: pa.ChunkedArray, field: pa.Field, may_move: bool) -> pa.ChunkedArray:
     chunks = column.chunks
-    if _types.is_dictionary(field.type):
+    if is_view(field.type):
+        new = in_threads(lambda chunk: views(chunk, None, field, may_move=may_move), chunks, rows=len(column))
+    elif _types.is_dictionary(field.type):
         shared = _shared_use(chunks)
         new = [_dictionary(chunk, None, field, shared.get(_identity(chunk.dictionary))) for chunk in chunks]
     else:

@@ -66,10 +66,11 @@ class Body:
         range can be sent with one dictionary.
         """
         unified = table.unify_dictionaries() if _has_dictionaries(table.schema) else table
-        encoded = _ipc.encode(unified)
-        kept = (place or Heap()).keep(encoded.parts, encoded.nbytes)
+        parts = _ipc.collect(unified)
+        with _ipc.checksum_beside(parts) as checksum:
+            kept = (place or Heap()).keep(parts, sum(map(len, parts)))
         return cls(
-            Representation(kept.buffer, encoded.checksum),
+            Representation(kept.buffer, checksum()),
             _ipc.read(kept.buffer),
             tool,
             has_views=_ipc.plain_schema(table.schema) != table.schema,

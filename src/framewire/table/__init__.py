@@ -11,14 +11,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from framewire._compact import compact
+from framewire._compact import MustMove, compact
 from framewire._infer import rows_without_columns
 from framewire.table import _capsule, _pandas, _rows
-from framewire.table._check import check_names, column_names, validate
+from framewire.table._check import can_wait, check_names, column_names, validate, validate_later
 from framewire.table._chunks import merge_small
 from framewire.table._decode import decode_column
 from framewire.table._empties import rebuild_empties
@@ -26,7 +28,7 @@ from framewire.table._far import check_far
 from framewire.table._types import wire_field
 from framewire.typing import Tabular
 
-__all__ = ["to_table"]
+__all__ = ["Prepared", "prepare", "to_table"]
 
 
 def to_table(data: Tabular) -> pa.Table:
@@ -49,18 +51,49 @@ def to_table(data: Tabular) -> pa.Table:
         UnsupportedValueError: A value has none in its column; names column, row and kind.
         PublishError: A closed duckdb relation, or an Arrow stream that breaks off.
     """
+    prepared = prepare(data)
+    prepared.confirm()
+    return prepared.table
+
+
+class Prepared(NamedTuple):
+    """A table whose values may still be looked at.
+
+    Attributes:
+        table: As :func:`to_table` gives it.
+        confirm: Waits until all values are known to be valid; raises ``UnsupportedValueError`` where one is not. Nobody may be
+            given the table before.
+    """
+
+    table: pa.Table
+    confirm: Callable[[], None]
+
+
+def prepare(data: Tabular) -> Prepared:
+    """:func:`to_table` that does not wait for the last look at a large table's values; it can be written meanwhile.
+
+    Raises:
+        PublishError: As :func:`to_table`, but for what ``confirm`` raises.
+    """
     raw, is_checked = _read(data)
     names = column_names(raw)
     check_names(names)
     if not names:
-        return rows_without_columns(raw.num_rows)
+        return Prepared(rows_without_columns(raw.num_rows), _nothing)
     fields = [wire_field(field) for field in raw.schema]  # refused types first: that needs no look at the values
     raw = rebuild_empties(raw)
+    if not is_checked and can_wait(raw):
+        with suppress(MustMove):
+            return Prepared(compact(_in_wire_types(raw, fields), may_move=False), validate_later(raw))
     if not is_checked:
         validate(raw)
     merged = merge_small(raw)
     check_far(merged)
-    return compact(_in_wire_types(merged, fields))
+    return Prepared(compact(_in_wire_types(merged, fields)), _nothing)
+
+
+def _nothing() -> None:
+    """There is nothing to wait for."""
 
 
 def _read(data: Any) -> tuple[pa.Table, bool]:
