@@ -17,7 +17,7 @@ import pyarrow.ipc
 import xxhash
 
 from framewire import wire
-from framewire._framing import Growth, MayBeTooLarge, align, check_expanded, scan
+from framewire._framing import Growth, MayBeTooLarge, align, check_expanded, merged, scan
 from framewire._validity import validate as validate_values
 from framewire.errors import BadBodyError, TooLargeError
 
@@ -119,12 +119,19 @@ def collect(table: pa.Table, *, codec: str | None = None) -> tuple[memoryview, .
     """The parts of :func:`encode` alone."""
     sink = _Gather()
     options = pa.ipc.IpcWriteOptions(compression=codec)
+    large = table.nbytes >= _LARGE_BYTES
+    whole = merged(table) if large and codec is None else None
+    batches = table.to_batches() if whole is None else whole.batches
     with pa.PythonFile(sink, mode="w") as file, pa.ipc.new_stream(file, table.schema, options=options) as writer:
-        for batch in table.to_batches():
+        for batch in batches:
             if batch.num_rows:  # a filter may leave thousands of empty ones, which a reader has to take up one by one
                 writer.write_batch(batch)
     # Small ones are copied by whoever needs them aligned, in less time than it takes to align them.
-    return tuple(align(sink.parts) if table.nbytes >= _ALIGNED_BYTES else [part for part in sink.parts if len(part)])
+    parts = align(sink.parts) if large else [part for part in sink.parts if len(part)]
+    return tuple(parts if whole is None else whole.put_in_place(parts))
+
+
+_LARGE_BYTES: Final = 256 << 10
 
 
 @contextmanager
@@ -138,9 +145,6 @@ def checksum_beside(parts: Sequence[memoryview]) -> Iterator[Callable[[], str]]:
 
 
 _THREAD_BYTES: Final = 16 << 20
-
-
-_ALIGNED_BYTES: Final = 256 << 10
 
 
 def compresses_well(table: pa.Table, codec: str) -> bool:

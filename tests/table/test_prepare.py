@@ -47,10 +47,6 @@ def test_only_large_flat_tables_wait(numbers: pa.Table) -> None:
     assert not can_wait(numbers.append_column("s", pa.array(["x"] * ROWS)))
     assert not can_wait(numbers.append_column("d", pa.array([0] * ROWS, pa.int64()).cast(pa.date64())))
     assert not can_wait(pa.concat_tables([numbers, numbers.slice(0, 10)]))
-    short = pa.Array.from_buffers(pa.int64(), ROWS, [None, pa.py_buffer(b"\0" * 80)])
-    assert not can_wait(
-        pa.Table.from_arrays([*numbers.columns, pa.chunked_array([short])], [*numbers.column_names, "short"])
-    )
 
 
 def test_a_good_table_is_the_same_either_way(numbers: pa.Table, plane: DataPlane) -> None:

@@ -26,10 +26,22 @@ from framewire._framing._align import align
 from framewire._framing._batches import Batches, Limits, too_large
 from framewire._framing._expanded import Growth, MayBeTooLarge, check_expanded
 from framewire._framing._flatbuffer import PastTheEnd, Table, malformed, refused
+from framewire._framing._merged import Merged, merged
 from framewire._framing._schema import Schema, read_schema
 from framewire.errors import BadBodyError, TooLargeError
 
-__all__ = ["MAX_EMPTY", "MAX_MESSAGES", "Growth", "MayBeTooLarge", "StreamShape", "align", "check_expanded", "scan"]
+__all__ = [
+    "MAX_EMPTY",
+    "MAX_MESSAGES",
+    "Growth",
+    "MayBeTooLarge",
+    "Merged",
+    "StreamShape",
+    "align",
+    "check_expanded",
+    "merged",
+    "scan",
+]
 
 MAX_MESSAGES: Final = 1 << 20
 """Batches of any kind. Each costs some microseconds, here and in Arrow, and a body of 8 GiB has room for 40 million."""
