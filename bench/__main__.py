@@ -48,15 +48,12 @@ def main() -> int:
 def _text(session: Session, *, quick: bool) -> str:
     """Machine, tables, what was left out, goals."""
     results = session.results
-    found: dict[str, str] = {}
-    for record in results.records:
-        found |= {k: v for k, v in record.versions.items() if k != "python"}
     size = "quick, too small for judging goals" if quick else "full"
     parts = [
         f"# Benchmarks of framewire ({size})\n",
         f"{platform.platform()}, {platform.machine()}, {os.cpu_count()} cores, {memory.total_bytes() / (1 << 30):.0f} GiB,"
         f" Python {platform.python_version()}.\n",
-        "Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(found.items())) + ".\n",
+        _versions(session),
         *results.tables(),
     ]
     if results.skipped:
@@ -65,6 +62,21 @@ def _text(session: Session, *, quick: bool) -> str:
         )
     parts.append(report(results))
     return "\n".join(parts)
+
+
+def _versions(session: Session) -> str:
+    """Those of this environment, and for contenders of another those that differ."""
+    found: dict[str | None, dict[str, str]] = {}
+    for record in session.results.records:
+        contender = CONTENDERS.get(record.contender)
+        found.setdefault(contender and contender.environment, {}).update(record.versions)
+    ours = found.pop(None, {})
+    python = ours.pop("python", platform.python_version())
+    lines = ["Versions: " + ", ".join(f"{k} {v}" for k, v in sorted(ours.items())) + "."]
+    for name, theirs in found.items():
+        other = {k: v for k, v in sorted(theirs.items()) if (ours | {"python": python}).get(k) != v}
+        lines.append(f"{name} in an environment of its own: " + ", ".join(f"{k} {v}" for k, v in other.items()) + ".")
+    return "\n".join(lines) + "\n"
 
 
 def _parse() -> argparse.Namespace:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bench.results import BYTES, SECONDS, Record, Results, amount, table
+from bench.suites.publish import NUMBERS
 
 Measure = Callable[[Record], float]
 Ratio = Callable[[Results, str, Measure], float | None]
@@ -134,11 +135,13 @@ def _bulk(text: str, needs: float, theirs: str, *, ours: str = "framewire", per_
 
 GOALS = (
     _bulk("lineitem to a frame, trusted, of raw sendall", 0.9, "raw-sendall"),
+    _bulk("the same, of raw sendall that is not paced", 0.9, "raw-reno"),
     _bulk("lineitem to a frame, trusted, of raw sendfile", 0.7, "raw-sendfile"),
     _bulk("lineitem to a frame, trusted, of Flight", 5, "flight"),
     _bulk("lineitem to a frame, trusted, of vgi-rpc", 15, "vgi-rpc"),
     _bulk("lineitem to a frame, trusted, of mcp-sd (rows/s)", 500, "mcp-sd", per_row=True),
     _bulk("lineitem to a frame, validated, of raw sendall", 0.6, "raw-sendall", ours="framewire-validated"),
+    _bulk("the same, of raw sendall that is not paced", 0.6, "raw-reno", ours="framewire-validated"),
     _bulk("lineitem to a frame, validated, of Flight", 3, "flight", ours="framewire-validated"),
     Goal(
         "one host: 1 GB of numbers", 1, False, _milliseconds("bulk", "numbers_1gb", "framewire-one-host"), "ms", MODES
@@ -150,7 +153,8 @@ GOALS = (
     Goal("100 x 8: p50 on a kept connection", 1, False, _milliseconds("small", "latency p50", "framewire"), "ms"),
     *(Goal(f"100 x 8: requests per second, {n} clients, of mcp-sd", 3, True, _rates(n)) for n in (1, 8, 64)),
     Goal("publish list[dict], of pa.array", 0.9, True, _publish("list[dict]", "pa.array"), modes=MODES),
-    Goal("publish pa.Table, of writing a memfd", 0.8, True, _publish("pa.Table", "memfd"), modes=MODES),
+    Goal("publish pa.Table (lineitem), of writing a memfd", 0.8, True, _publish("pa.Table", "memfd"), modes=MODES),
+    Goal("publish pa.Table of numbers, of writing a memfd", 0.8, True, _publish(NUMBERS, "memfd"), modes=MODES),
     Goal(
         "tool call to frame, 400,000 x 5 list[dict], of mcp-sd",
         20,
@@ -173,7 +177,7 @@ def report(results: Results) -> str:
 
 def _other_tables(results: Results) -> str:
     """framewire's part of the raw sockets' speed, and its multiple of Flight's, for every other table of the bulk suite."""
-    others = [("framewire", t) for t in ("raw-sendall", "raw-sendfile", "flight", "user-written")]
+    others = [("framewire", t) for t in ("raw-sendall", "raw-reno", "raw-sendfile", "flight", "user-written")]
     others += [("framewire-validated", "raw-sendall"), ("framewire-validated", "flight")]
     cases = dict.fromkeys((r.case, r.mode) for r in results.records if r.suite == "bulk" and r.contender == "framewire")
     rows = []
@@ -186,6 +190,7 @@ def _other_tables(results: Results) -> str:
         "table",
         "results",
         "of sendall",
+        "not paced",
         "of sendfile",
         "of Flight",
         "of user-written",

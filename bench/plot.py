@@ -13,6 +13,7 @@ _LABELS = {
     "framewire-validated": "framewire, every value checked",
     "framewire-one-host": "framewire, one host",
     "raw-sendall": "raw socket, sendall",
+    "raw-reno": "raw socket, sendall, not paced",
     "raw-sendfile": "raw socket, sendfile",
     "flight": "Arrow Flight",
     "user-written": "Starlette + httpx + IPC",

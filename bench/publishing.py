@@ -32,7 +32,7 @@ def make_input(state: State, kind: str, dataset: str, scale: float, rows: int) -
 def _as_kind(table: pa.Table, kind: str) -> Any:
     import polars as pl
 
-    if kind == "pa.Table":
+    if kind.startswith("pa.Table"):
         return table
     frame = pl.from_arrow(table, rechunk=False)
     assert isinstance(frame, pl.DataFrame)

@@ -127,6 +127,13 @@ CONTENDERS: dict[str, Contender] = {
         Contender("framewire-one-host", "bench.contenders.framewire_one_host", "sealed memfd, nothing copied", _HTTP),
         Contender("raw-sendall", "bench.contenders.raw", "sendall to recv_into: bytes only, no frame", ("pyarrow",)),
         Contender(
+            "raw-reno",
+            "bench.contenders.raw",
+            "sendall, not paced where the machine's default is",
+            ("pyarrow",),
+            (("reno", True),),
+        ),
+        Contender(
             "raw-sendfile",
             "bench.contenders.raw",
             "sendfile to recv_into: bytes only",

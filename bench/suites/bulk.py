@@ -9,6 +9,7 @@ from bench.session import Session
 
 EVERYONE = (
     "raw-sendall",
+    "raw-reno",
     "raw-sendfile",
     "framewire",
     "framewire-validated",
@@ -20,7 +21,7 @@ EVERYONE = (
     "vgi-rpc",
     "vgi-rpc-shm",
 )
-SOME = ("raw-sendall", "raw-sendfile", "framewire", "framewire-validated", "framewire-one-host", "flight")
+SOME = ("raw-sendall", "raw-reno", "raw-sendfile", "framewire", "framewire-validated", "framewire-one-host", "flight")
 CASES = {
     "lineitem": EVERYONE,
     "lineitem_string": ("framewire", "framewire-validated", "framewire-one-host", "flight"),

@@ -10,11 +10,14 @@ from bench.process import Child
 from bench.results import Record
 from bench.session import Session, versions_of
 
+NUMBERS = "pa.Table of numbers"
 CASES = (
     ("list[dict]", "publish"),
     ("list[dict]", "pa.array"),
     ("pa.Table", "publish"),
     ("pa.Table", "memfd"),
+    (NUMBERS, "publish"),
+    (NUMBERS, "memfd"),
     ("pl.DataFrame", "publish"),
     ("pd.DataFrame", "publish"),
 )
@@ -30,9 +33,10 @@ def run(session: Session) -> None:
 
 def _measure(session: Session, kind: str, way: str) -> None:
     plan = session.plan
+    dataset = "numbers_1gb" if kind == NUMBERS else DATASET
     with Child(sys.executable) as child:
         facts = child.call(
-            "bench.publishing:make_input", kind=kind, dataset=DATASET, scale=session.scale(DATASET), rows=plan.rows
+            "bench.publishing:make_input", kind=kind, dataset=dataset, scale=session.scale(dataset), rows=plan.rows
         )
         for mode in ("dropped", "kept"):
             if mode == "kept" and not session.room_for(facts["nbytes"] * (plan.repeats + plan.warmup)):
