@@ -19,7 +19,7 @@ from bench.session import Session
 from bench.suites.bulk import CASES
 
 HERE = Path(__file__).parent
-SUITES = ("bulk", "projection", "sparse", "small", "publish", "toolcall", "memory", "concurrent", "shaped")
+SUITES = ("bulk", "projection", "sparse", "small", "publish", "toolcall", "memory", "concurrent", "steps", "shaped")
 
 
 def main() -> int:
@@ -35,9 +35,9 @@ def main() -> int:
     memory.warm(nbytes)
     for name in options.suite:
         importlib.import_module(f"bench.suites.{name}").run(session)
+        session.results.write(folder / "bench.jsonl")  # what was measured is not lost with what comes after
     text = _text(session, quick=options.quick)
     print(text)
-    session.results.write(folder / "bench.jsonl")
     (folder / "bench.md").write_text(text)
     if drawn := draw(session.results, folder):
         session.say(f"wrote {', '.join(map(str, drawn))}")

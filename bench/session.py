@@ -19,7 +19,7 @@ from bench.process import Child, ChildError
 from bench.results import Record, Results, amount
 
 versions_of = functools.cache(versions)
-_MUCH = 1 << 30
+_MUCH = 2 << 30
 
 
 @dataclass
@@ -185,7 +185,7 @@ class Session:
         but for the last at 0.4).
         """
         least = memory.available_bytes() * 0.7
-        memory.warm(int(least if nbytes > _MUCH else min(max(2 * nbytes, self.plan.scale * 4 * _MUCH), least)))
+        memory.warm(int(least if nbytes > _MUCH else min(max(2 * nbytes, self.plan.scale * 2 * _MUCH), least)))
 
     def room_for(self, nbytes: int) -> bool:
         """Whether so much can be held beside everything else."""

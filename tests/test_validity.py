@@ -152,6 +152,23 @@ def test_wrong_null_counts_of_views_are_refused() -> None:
         validate(wrong)
 
 
+def test_buffers_side_by_side_are_looked_at_at_once() -> None:
+    whole = pa.py_buffer(b"a" * 1000 + b"\0" * 40 + b"b" * 1000 + b"\xff" * 200 + b"c" * 1000)
+    pieces = [whole.slice(0, 1000), whole.slice(1040, 1000), whole.slice(2240, 1000), whole.slice(0, 0)]
+    looked: list[int] = []
+
+    class Spy(Seen):
+        def is_ascii(self, buffer: pa.Buffer) -> bool:
+            looked.append(buffer.size)
+            return super().is_ascii(buffer)
+
+    assert Spy().are_ascii(reversed(pieces))
+    assert looked == [2040, 1000]
+    assert not Seen().are_ascii([whole.slice(0, 1000), whole.slice(1040, 1001)])
+    assert not Seen().are_ascii([whole])
+    assert Seen().are_ascii([])
+
+
 # --- in threads -------------------------------------------------------------------------------------------------------
 
 
@@ -168,9 +185,9 @@ def test_large_tables_are_validated_in_threads_and_the_first_fault_is_named() ->
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("framewire._validity.Seen", Spy)
-        patched.setattr("framewire._validity._processors", lambda: 2)
+        patched.setattr("framewire._parallel.processors", lambda: 2)
         validate(table)
         found = list(faults([*(column.chunk(0) for column in table.columns), bad, pa.array(["good"])]))
     assert [fault is None for fault in found] == [True, True, True, False, True]
     assert "UTF8" in str(found[3])
-    assert {name.split("_")[0] for name in seen} == {"framewire-validate"}
+    assert {name.split("_")[0] for name in seen} == {"framewire-parallel"}

@@ -16,6 +16,7 @@ vectorised check, and only a buffer that does hide something is copied.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,8 +25,8 @@ import pyarrow as pa
 from framewire._compact._bits import as_array, as_buffer, hides, pack, read_bits, unpack
 from framewire._compact._leaves import bools, empty_hidden, fixed_width, masks, offsets_of, rebase, rebuild, text, views
 from framewire._compact._take import filter_rows, is_view, take_rows
-from framewire._compact._threads import in_threads
 from framewire._compact._views import MustMove
+from framewire._parallel import in_threads
 from framewire.errors import UnsupportedTypeError
 
 if TYPE_CHECKING:
@@ -37,6 +38,9 @@ __all__ = ["MustMove", "compact", "filter_rows", "take_rows"]
 
 _ENUM_METADATA = b"_PL_ENUM_VALUES"
 """Polars writes an Enum's categories under this key, or this with a version number behind it (2.1: ``..._VALUES2``)."""
+
+_MANY_ROWS = 1 << 20
+"""Views that are worth threads."""
 
 _types = pa.types
 
@@ -67,7 +71,8 @@ def compact(table: pa.Table, *, may_move: bool = True) -> pa.Table:
 def _column(column: pa.ChunkedArray, field: pa.Field, may_move: bool) -> pa.ChunkedArray:
     chunks = column.chunks
     if is_view(field.type):
-        new = in_threads(lambda chunk: views(chunk, None, field, may_move=may_move), chunks, rows=len(column))
+        look = partial(views, live=None, field=field, may_move=may_move)
+        new = in_threads(look, chunks) if len(column) >= _MANY_ROWS else list(map(look, chunks))
     elif _types.is_dictionary(field.type):
         shared = _shared_use(chunks)
         new = [_dictionary(chunk, None, field, shared.get(_identity(chunk.dictionary))) for chunk in chunks]

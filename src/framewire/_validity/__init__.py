@@ -8,9 +8,7 @@ accepted is the same.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -18,6 +16,7 @@ from typing import Final
 import pyarrow as pa
 from pyarrow import types as is_
 
+from framewire._parallel import in_threads
 from framewire._validity import _decimals, _views
 from framewire._validity._ascii import Seen, is_ascii
 
@@ -25,7 +24,6 @@ __all__ = ["faults", "is_ascii", "validate"]
 
 _SLOTS: Final = pa.binary(16)
 """Views and decimals as any 16 bytes."""
-_MAX_THREADS: Final = 4
 _GROUP_BYTES: Final = 16 << 20
 """Given to a thread at a time; what is no larger than one such group is looked at where it is."""
 
@@ -58,18 +56,7 @@ def faults(arrays: Sequence[pa.Array], before: Callable[[pa.Array], None] | None
     Large ones are looked at in several threads: Arrow and numpy let go of the interpreter's lock.
     """
     look = partial(_look, seen=Seen(), before=before)
-    groups = list(_groups(arrays))
-    threads = min(len(groups), _MAX_THREADS, _processors())
-    if threads < 2:
-        yield from look(arrays)
-        return
-    with ThreadPoolExecutor(threads, thread_name_prefix="framewire-validate") as pool:
-        yield from chain.from_iterable(pool.map(look, groups))
-
-
-def _processors() -> int:
-    """Those that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    yield from chain.from_iterable(in_threads(look, list(_groups(arrays))))
 
 
 def _groups(arrays: Sequence[pa.Array]) -> Iterator[list[pa.Array]]:
@@ -122,7 +109,7 @@ def _validate(array: pa.Array, seen: Seen) -> None:
 def _is_ascii_text(array: pa.Array, seen: Seen) -> bool:
     """Whether views are good as bytes, and all that they show is ASCII."""
     data = array.buffers()[2:]
-    if not sum(buffer.size for buffer in data) or not all(seen.is_ascii(buffer) for buffer in data):
+    if not sum(buffer.size for buffer in data) or not seen.are_ascii(data):
         return False
     twin = pa.Array.from_buffers(pa.binary_view(), len(array), array.buffers(), array.null_count, array.offset)
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 _HIGH_BITS: Final = np.uint64(0x8080808080808080)
 _BLOCK: Final = 1 << 18
@@ -23,6 +25,29 @@ class Seen:
         if key not in self._known:
             self._known[key] = is_ascii(buffer)
         return self._known[key]
+
+    def are_ascii(self, buffers: Iterable[Any]) -> bool:
+        """The same of several: those that lie side by side, as the data buffers of one column of a body do, at once."""
+        return all(self.is_ascii(span) for span in _spans(buffers))
+
+
+def _spans(buffers: Iterable[Any]) -> Iterator[Any]:
+    """Buffers joined with their neighbours and the few bytes of padding between them.
+
+    The bytes of a gap can be read: it is smaller than a page, so each of them shares its page with a byte of a neighbour.
+    """
+    start, end = 0, -_MAX_GAP
+    for address, size in sorted((buffer.address, buffer.size) for buffer in buffers if buffer.size):
+        if address - end >= _MAX_GAP:
+            if end > start:
+                yield pa.foreign_buffer(start, end - start)
+            start = address
+        end = max(end, address + size)
+    if end > start:
+        yield pa.foreign_buffer(start, end - start)
+
+
+_MAX_GAP: Final = 64
 
 
 def is_ascii(buffer: Any) -> bool:
