@@ -80,6 +80,17 @@ def test_views_that_lead_astray_are_not_followed(numbers: pa.Table, word: int, v
         to_table(numbers.append_column("v", broken))
 
 
+def test_a_last_view_into_a_buffer_that_is_not_there_is_named(numbers: pa.Table) -> None:
+    """All views before it cover the one buffer from end to end, so that it seems to begin the next."""
+    views = _views(LONG * ROWS)
+    words = np.frombuffer(views.buffers()[1], np.int32).reshape(-1, 4).copy()
+    words[-1, 2:] = (7, 0)
+    data = views.buffers()[2].slice(0, len(LONG) * (ROWS - 1))
+    broken = pa.Array.from_buffers(pa.string_view(), ROWS, [None, pa.py_buffer(words), data])
+    with pytest.raises(UnsupportedValueError, match="Column 'v'"):
+        to_table(numbers.append_column("v", broken))
+
+
 def test_what_hides_rows_is_validated_first(numbers: pa.Table, plane: DataPlane) -> None:
     """Views out of order have to be followed to see what they show."""
     table = numbers.append_column("v", _views(LONG * ROWS))

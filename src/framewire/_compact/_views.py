@@ -116,7 +116,9 @@ def _follows(at: tuple[Any, Any], to: tuple[Any, Any], sizes: Longs) -> bool:
     (number, offset), (following, start) = (int(at[0]), int(at[1])), (int(to[0]), int(to[1]))
     if number == following:
         return offset == start
-    return number < following and offset == sizes[number] and start == 0 and not sizes[number + 1 : following].any()
+    if not number < following < len(sizes):  # a view that is not known to be valid may name a buffer that is not there
+        return False
+    return bool(offset == sizes[number] and start == 0 and not sizes[number + 1 : following].any())
 
 
 def _covers(starts: Longs, ends: Longs, sizes: Longs) -> bool:

@@ -26,7 +26,7 @@ from framewire._framing._align import align
 from framewire._framing._batches import Batches, Limits, too_large
 from framewire._framing._expanded import Growth, MayBeTooLarge, check_expanded
 from framewire._framing._flatbuffer import PastTheEnd, Table, malformed, refused
-from framewire._framing._merged import Merged, merged
+from framewire._framing._merged import merged
 from framewire._framing._schema import Schema, read_schema
 from framewire.errors import BadBodyError, TooLargeError
 
@@ -35,7 +35,6 @@ __all__ = [
     "MAX_MESSAGES",
     "Growth",
     "MayBeTooLarge",
-    "Merged",
     "StreamShape",
     "align",
     "check_expanded",

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-_HIGH_BITS: Final = np.uint64(0x8080808080808080)
+HIGH_BITS: Final = np.uint64(0x8080808080808080)
 _BLOCK: Final = 1 << 18
 """Words looked at together: 2 MiB, so that threads seldom wait for the interpreter's lock."""
 
@@ -56,6 +56,6 @@ def is_ascii(buffer: Any) -> bool:
     whole = len(data) // 8 * 8
     words = data[:whole].view(np.uint64)
     for start in range(0, len(words), _BLOCK):
-        if np.bitwise_or.reduce(words[start : start + _BLOCK]) & _HIGH_BITS:
+        if np.bitwise_or.reduce(words[start : start + _BLOCK]) & HIGH_BITS:
             return False
     return not bool((data[whole:] & 0x80).any())

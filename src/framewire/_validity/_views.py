@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framewire._validity._ascii import HIGH_BITS
 from framewire._validity._fold import BLOCK_ROWS, reduced
 
 _INLINE_BYTES: Final = 12
@@ -63,12 +64,9 @@ def are_ascii_in_place(array: pa.Array) -> bool:
         if len(short):
             ones = reduced(block if len(short) == len(block) else block.take(short, axis=0), np.bitwise_or)
             # The lengths, at most 12, have no high bits; padding is zero, and the first bytes of long ones are in a buffer too.
-            if (ones & _HIGH_BITS).any():
+            if (ones & HIGH_BITS).any():
                 return False
     return True
-
-
-_HIGH_BITS: Final = np.uint64(0x8080808080808080)
 
 
 def _of_one_length(block: npt.NDArray[np.uint64], masks: npt.NDArray[np.uint64]) -> bool:
