@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -59,7 +60,7 @@ def test_importing_the_server_imports_no_optional_package() -> None:
     assert "mcp" in loaded
 
 
-@pytest.mark.parametrize("first", ["framewire.server", "framewire.resolve", "framewire.fetch"])
+@pytest.mark.parametrize("first", ["framewire.server", "framewire.consume", "framewire.client"])
 def test_functions_are_not_hidden_by_modules_of_their_name(first: str) -> None:
     code = (
         f"import {first}, framewire; from framewire import fetch, resolve; print(type(fetch), type(framewire.resolve))"
@@ -81,3 +82,11 @@ with DataPlane() as plane:
 assert "pandas" not in sys.modules
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
+def test_no_module_bears_the_name_of_a_public_function() -> None:
+    """The import system would set the module over the function, whenever it happens to be imported first."""
+    rooms = {path.stem for path in Path(framewire.__file__).parent.iterdir() if path.suffix == ".py" or path.is_dir()}
+    assert {"client", "consume", "table"} <= rooms
+    assert rooms & set(framewire.__all__) == set()
+    assert [room for room in rooms if room.startswith("_") and not room.startswith("__")] == []

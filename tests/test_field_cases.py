@@ -25,7 +25,10 @@ import pyarrow.compute as pc
 import pyarrow.ipc as ipc
 import pytest
 
-from framewire import _ipc, wire
+from framewire import wire
+from framewire.arrow import write
+from framewire.client import PeerPolicy
+from framewire.consume import resolve, resolve_table
 from framewire.errors import (
     BadBodyError,
     ColumnNameError,
@@ -38,10 +41,8 @@ from framewire.errors import (
     UnsupportedTypeError,
     UnsupportedValueError,
 )
-from framewire.fetch import PeerPolicy
 from framewire.frame import Form, to_form
 from framewire.plane import DataPlane
-from framewire.resolve import resolve, resolve_table
 from framewire.settings import Settings
 
 
@@ -296,7 +297,7 @@ def _answer(body: bytes, rows: int, *, length: int | None = None) -> bytes:
     """An answer of wire version 1, its checksum that of the bytes which are sent."""
     head = [
         "HTTP/1.1 200 OK", f"Content-Type: {wire.ARROW_STREAM}", f"{wire.H_VERSION}: 1", f"{wire.H_ROWS}: {rows}",
-        f"{wire.H_CHECKSUM}: {_ipc.checksum([body])}", f"Content-Length: {len(body) if length is None else length}",
+        f"{wire.H_CHECKSUM}: {write.checksum([body])}", f"Content-Length: {len(body) if length is None else length}",
     ]  # fmt: skip
     return "\r\n".join([*head, "", ""]).encode() + body
 
@@ -316,8 +317,8 @@ def _numbered(columns: dict[str, Any], rows: int) -> pa.Table:
 
 TABLE = _numbered({"n": range(1000)}, 1000)
 WHOLE = _stream(TABLE, 100)
-FOUR = len(_stream(TABLE[:400], 100)) - len(_ipc.END_OF_STREAM)
-SCHEMA = len(_stream(TABLE[:0])) - len(_ipc.END_OF_STREAM)
+FOUR = len(_stream(TABLE[:400], 100)) - len(write.END_OF_STREAM)
+SCHEMA = len(_stream(TABLE[:0])) - len(write.END_OF_STREAM)
 CUTS = {"4 of 10 batches": FOUR, "2 bytes more": FOUR + 2, "schema only": SCHEMA}
 
 
@@ -326,7 +327,7 @@ def test_case_23_the_whole_stream_is_accepted() -> None:
         assert server.resolve()["n"].to_list() == list(range(1000))
 
 
-@pytest.mark.parametrize("end", [b"", _ipc.END_OF_STREAM], ids=["cut", "with an end mark"])
+@pytest.mark.parametrize("end", [b"", write.END_OF_STREAM], ids=["cut", "with an end mark"])
 @pytest.mark.parametrize("cut", CUTS)
 def test_case_23_a_cut_stream_is_an_error(cut: str, end: bytes) -> None:
     body = WHOLE[: CUTS[cut]] + end
@@ -348,13 +349,13 @@ def test_case_24_half_a_body_in_chunks_that_end_cleanly_is_an_error() -> None:
 def test_case_24_our_server_breaks_the_connection(plane: DataPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any client sees that bytes are missing; ours asks for the rest, and has all or nothing."""
     handle = plane.publish(pl.DataFrame({"n": range(300_000)}))
-    whole = _ipc.Encoded.slices
+    whole = write.Encoded.slices
 
-    def halfway(encoded: _ipc.Encoded) -> Iterator[memoryview]:
+    def halfway(encoded: write.Encoded) -> Iterator[memoryview]:
         yield next(whole(encoded))
         raise RuntimeError("disk on fire")
 
-    monkeypatch.setattr(_ipc.Encoded, "slices", halfway)
+    monkeypatch.setattr(write.Encoded, "slices", halfway)
     parts = urlsplit(handle.resource_url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
     connection.request("GET", parts.path, headers={"Accept": wire.ARROW_STREAM})

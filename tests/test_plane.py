@@ -15,7 +15,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from framewire import _memfd, registry
+from framewire.client import PeerPolicy, fetch, fetch_async
+from framewire.consume import resolve, resolve_async
 from framewire.errors import (
     ArgumentError,
     BadBodyError,
@@ -30,9 +31,8 @@ from framewire.errors import (
     TransferFailedError,
     UnknownColumnError,
 )
-from framewire.fetch import PeerPolicy, fetch, fetch_async
+from framewire.host import memfd, registry
 from framewire.plane import DataPlane
-from framewire.resolve import resolve, resolve_async
 from framewire.settings import Settings
 
 FRAME = pl.DataFrame(
@@ -285,7 +285,7 @@ def _is_mapped(table: pa.Table) -> bool:
     return False
 
 
-@pytest.mark.skipif(not _memfd.is_available(), reason="needs Linux's memfd")
+@pytest.mark.skipif(not memfd.is_available(), reason="needs Linux's memfd")
 def test_on_one_host_a_trusted_peers_body_is_mapped(plane: DataPlane) -> None:
     handle = plane.publish(LARGE)
     mapped = fetch(handle.resource_url, settings=_trusting(plane))
@@ -301,7 +301,7 @@ def test_on_one_host_a_trusted_peers_body_is_mapped(plane: DataPlane) -> None:
     assert mapped["n"].to_pylist()[-1] == 199_999
 
 
-@pytest.mark.skipif(not _memfd.is_available(), reason="needs Linux's memfd")
+@pytest.mark.skipif(not memfd.is_available(), reason="needs Linux's memfd")
 def test_without_trust_or_with_any_doubt_it_comes_over_http(plane: DataPlane, monkeypatch: pytest.MonkeyPatch) -> None:
     url = plane.publish(LARGE).resource_url
     for table in (
@@ -311,8 +311,8 @@ def test_without_trust_or_with_any_doubt_it_comes_over_http(plane: DataPlane, mo
         assert not _is_mapped(table)
         assert table.num_rows == 200_000
     # Another user or another container has another identity.
-    monkeypatch.setattr(_memfd, "host_identity", lambda: "1:other:2")
-    monkeypatch.setattr(_memfd, "open_sealed", lambda location: None)
+    monkeypatch.setattr(memfd, "host_identity", lambda: "1:other:2")
+    monkeypatch.setattr(memfd, "open_sealed", lambda location: None)
     table = fetch(url, settings=_trusting(plane))
     assert not _is_mapped(table)
     assert table.num_rows == 200_000

@@ -58,10 +58,10 @@ def test_exact_values_tell_apart_what_equality_does_not() -> None:
 
 
 def test_the_type_table_of_the_docs_is_the_one_that_is_measured() -> None:
-    """Generate it anew between the markers: python -m framewire.testing."""
+    """Generate it anew between the markers: python -m tests.type_table."""
     page = (Path(__file__).parent.parent / "docs/reference/types.md").read_text()
     shown = page.partition("<!-- measured: begin -->\n\n")[2].partition("\n<!-- measured: end -->")[0]
-    command = [sys.executable, "-W", "error", "-m", "framewire.testing"]
+    command = [sys.executable, "-W", "error", "-m", "tests.type_table"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout
     assert printed.splitlines() == shown.splitlines()
 
@@ -70,7 +70,7 @@ def test_the_type_table_needs_no_hypothesis_and_says_what_is_not_installed() -> 
     code = (
         "import sys\n"
         "sys.modules['hypothesis'] = None\n"
-        "from framewire.testing import _measure\n"
+        "from tests.type_table import _measure\n"
         "_measure._is_installed = lambda name: False\n"
         "print(_measure.type_table())\n"
     )

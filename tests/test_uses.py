@@ -12,8 +12,8 @@ import httpx
 import polars as pl
 import pytest
 
+from framewire.client import DirectTransport, PeerPolicy, fetch
 from framewire.errors import ExpiredError, LeasedError, RevokedError, SettingError, SpentError
-from framewire.fetch import DirectTransport, PeerPolicy, fetch
 from framewire.plane import DataPlane
 from framewire.settings import Settings
 from framewire.store import MemoryStore

@@ -6,7 +6,7 @@ import httpx
 
 from bench.contenders.framewire_http import Client, Server, settings
 from framewire import wire
-from framewire.fetch import DirectTransport
+from framewire.client import DirectTransport
 
 
 class _Offer(httpx.BaseTransport):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-import framewire.fetch
+import framewire.client
 import framewire.plane  # noqa: F401  (imports whatever serves)
 from bench.contenders.framewire_http import Client, Server, settings
 
@@ -12,8 +12,8 @@ from bench.contenders.framewire_http import Client, Server, settings
 def unavailable() -> str | None:
     if not sys.platform.startswith("linux"):
         return "sealed memfds are Linux's"
-    if "framewire._memfd" not in sys.modules:
-        return "not built yet: neither serve nor fetch uses framewire._memfd"
+    if "framewire.host.memfd" not in sys.modules:
+        return "not built yet: neither serve nor fetch uses framewire.host.memfd"
     return None
 
 

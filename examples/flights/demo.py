@@ -24,7 +24,7 @@ from demo_agent import Agent, Off, check, connected, leaves
 from demo_report import Step, Transfer, print_pass, rows_as_json
 
 from framewire import Settings, fetch
-from framewire.fetch import DirectTransport
+from framewire.client import DirectTransport
 
 OVER_HTTP = Settings.from_env(same_host="off")
 """These processes are one user's on one host, where a body is mapped; over HTTP its bytes can be counted and timed."""

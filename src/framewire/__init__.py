@@ -5,12 +5,15 @@ Importing this package imports no server, CLI or dataframe library: each name be
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from framewire.client import PeerPolicy as PeerPolicy
+    from framewire.client import fetch as fetch
+    from framewire.client import fetch_async as fetch_async
+    from framewire.consume import resolve as resolve
+    from framewire.consume import resolve_async as resolve_async
     from framewire.direct_channel import DirectChannel as DirectChannel
     from framewire.errors import ArgumentError as ArgumentError
     from framewire.errors import BadBodyError as BadBodyError
@@ -43,13 +46,8 @@ if TYPE_CHECKING:
     from framewire.errors import UnsupportedTypeError as UnsupportedTypeError
     from framewire.errors import UnsupportedValueError as UnsupportedValueError
     from framewire.errors import UnsupportedVersionError as UnsupportedVersionError
-    from framewire.fetch import PeerPolicy as PeerPolicy
-    from framewire.fetch import fetch as fetch
-    from framewire.fetch import fetch_async as fetch_async
     from framewire.handle import Handle as Handle
     from framewire.plane import DataPlane as DataPlane
-    from framewire.resolve import resolve as resolve
-    from framewire.resolve import resolve_async as resolve_async
     from framewire.server import S2SPServer as S2SPServer
     from framewire.settings import Settings as Settings
     from framewire.table import to_table as to_table
@@ -106,13 +104,13 @@ _HOMES: Final = {
     "DataPlane": "plane",
     "DirectChannel": "direct_channel",
     "Handle": "handle",
-    "PeerPolicy": "fetch",
+    "PeerPolicy": "client",
     "S2SPServer": "server",
     "Settings": "settings",
-    "fetch": "fetch",
-    "fetch_async": "fetch",
-    "resolve": "resolve",
-    "resolve_async": "resolve",
+    "fetch": "client",
+    "fetch_async": "client",
+    "resolve": "consume",
+    "resolve_async": "consume",
     "to_table": "table",
 }
 """Public name to the module that holds it; the errors are all in ``errors``."""
@@ -128,18 +126,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """Keeps ``framewire.fetch`` and ``framewire.resolve`` the functions.
-
-    The import system sets a submodule as an attribute of its package, over a function of the same name, whenever that
-    submodule happens to be imported first.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in ("fetch", "resolve") and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -14,11 +14,11 @@ from typing import Any
 import anyio.to_thread
 import pyarrow as pa
 
+from framewire.client import fetch_async
+from framewire.consume import resolve_table_async
 from framewire.errors import ArgumentError
-from framewire.fetch import fetch_async
 from framewire.frame import Form, to_form
 from framewire.join import new_names, parse_mapping, rename
-from framewire.resolve import resolve_table_async
 from framewire.typing import RowIds
 
 __all__ = ["DirectChannel"]

@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framewire import _infer, _rows
-from framewire._compact import take_rows
+from framewire.arrow.take import take_rows
 from framewire.errors import ArgumentError, UnknownColumnError, UnsupportedValueError
+from framewire.values import infer
+from framewire.values import json as json_values
 from framewire.wire import MAX_SAFE_INTEGER, ROW_ID
 
 __all__ = ["AgentRows", "join", "parse_abstract", "parse_mapping", "rename"]
@@ -257,9 +258,9 @@ def _rows_of(body: pa.Table, ids: pa.Array) -> pa.Table:
 def _added_column(name: str, values: list[Any], declared: pa.DataType | None) -> Any:
     """One column of the agent's as Arrow: of the declared type, or of the type that all its values have."""
     if declared is not None:
-        return _rows.decode_column(values, declared, name=name)
+        return json_values.decode_column(values, declared, name=name)
     try:
-        return _infer.infer_column(values, name)
+        return infer.infer_column(values, name)
     except UnsupportedValueError as exc:
         raise ArgumentError(f"abstract_data: {exc.message}", hint=exc.hint, details=exc.details) from None
 

@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 import anyio.to_thread
 import pyarrow as pa
 
-from framewire import _memfd, registry, wire
+from framewire import wire
 from framewire.errors import ArgumentError, LifecycleError
 from framewire.handle import Handle
+from framewire.host import memfd, registry
 from framewire.publish import publish_table
 from framewire.serve import DataApp, HostPolicy, Listener
 from framewire.settings import Settings
@@ -290,7 +291,7 @@ class DataPlane:
 def _default_store(settings: Settings) -> BodyStore:
     return MemoryStore(
         settings.memory_budget_bytes,
-        place=SealedMemory() if settings.same_host == "auto" and _memfd.is_available() else Heap(),
+        place=SealedMemory() if settings.same_host == "auto" and memfd.is_available() else Heap(),
         disk=Disk(settings.spill_dir),
         disk_budget_bytes=settings.disk_budget_bytes,
     )

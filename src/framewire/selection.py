@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from framewire import wire
+from framewire.arrow.take import int64_array
 from framewire.errors import RowOutOfRangeError, SelectionError, UnknownKeyError
 from framewire.typing import RowIds
 
@@ -29,11 +30,6 @@ _OPEN: Final = -1
 """Marks the end of a range that goes to the last row."""
 
 Ints = npt.NDArray[np.int64]
-
-
-def int64_array(values: Ints) -> pa.Array:
-    """A numpy array of int64 as an Arrow array over the same memory. ``pa.array`` would import pandas, where it is installed."""
-    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from mcp.types import Icon, ToolAnnotations
 from mcp.types import Tool as ListedTool
 
 from framewire import wire
+from framewire.consume import resolve_table_async
 from framewire.errors import SettingError
 from framewire.plane import DataPlane
-from framewire.resolve import resolve_table_async
 from framewire.serve._listener import DrainingServer, bind, uvicorn_config
 from framewire.settings import Settings
 from framewire.tools import (
@@ -41,7 +41,7 @@ from framewire.tools import (
 )
 
 if TYPE_CHECKING:
-    from framewire.fetch import PeerPolicy
+    from framewire.client import PeerPolicy
 
 __all__ = ["S2SPServer"]
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from framewire import wire
+from framewire.arrow.take import int64_array
 from framewire.errors import ArgumentError, ColumnNameError, UnknownColumnError
-from framewire.selection import int64_array
 
 
 @dataclass(frozen=True)

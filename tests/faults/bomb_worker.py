@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from framewire import _ipc
+from framewire.arrow import read
 from framewire.errors import S2SPError
 from framewire.frame import Form, to_form
 
@@ -37,7 +37,7 @@ def _peak() -> int:
 
 def _try(body: pa.Buffer, budget: int, allow_compression: bool) -> str:
     try:
-        table = _ipc.decode(body, rows=None, max_rows=1 << 31, max_bytes=budget, allow_compression=allow_compression)
+        table = read.decode(body, rows=None, max_rows=1 << 31, max_bytes=budget, allow_compression=allow_compression)
         to_form(table, Form.POLARS_FRAME)
     except S2SPError as exc:
         return f"{type(exc).__name__}: {exc}"

@@ -20,9 +20,10 @@ from typing import Any, Final
 import httpx
 import pyarrow as pa
 
-from framewire import _ipc, wire
+from framewire import wire
+from framewire.arrow import read
+from framewire.client._plan import WirePlan
 from framewire.errors import S2SPError
-from framewire.fetch._plan import WirePlan
 from framewire.frame import Form, to_form
 from framewire.settings import Settings
 from tests.faults.seeds import SEEDS, Seed
@@ -116,7 +117,7 @@ _MUTATIONS: Final[tuple[Callable[[bytearray, random.Random, Seed], None], ...]] 
 
 def _read(seed: Seed, data: bytes) -> pa.Table:
     """All that framewire does with a body of a stranger, and then what a consumer would."""
-    table = _ipc.decode(
+    table = read.decode(
         pa.py_buffer(data), rows=None, max_rows=1 << 20, max_bytes=_MAX_BYTES, allow_compression=seed.compressed
     )
     frame = to_form(table, Form.POLARS_FRAME)

@@ -11,7 +11,8 @@ from typing import Any, Final
 import polars as pl
 import pyarrow as pa
 
-from framewire import _ipc, wire
+from framewire import wire
+from framewire.arrow import write
 from tests.faults.streams import parts, stream
 
 ROWS: Final = 12
@@ -140,7 +141,7 @@ def _seeds() -> Iterator[Seed]:
         for codec in (None, "zstd", "lz4"):
             # Two batches, since some faults lie between them.
             yield _seed(f"{name}, {codec}", stream(table, ROWS // 2, compression=codec), codec is not None)
-        yield _seed(name, b"".join(_ipc.encode(table).parts), False)
+        yield _seed(name, b"".join(write.encode(table).parts), False)
 
 
 def _seed(name: str, data: bytes, compressed: bool) -> Seed:
@@ -150,7 +151,7 @@ def _seed(name: str, data: bytes, compressed: bool) -> Seed:
         data=data,
         rows=ROWS,
         compressed=compressed,
-        checksum=_ipc.checksum([data]),
+        checksum=write.checksum([data]),
         messages=tuple((part.start - 8, part.end) for part in found),
         metadata=tuple((part.start - 8, part.body) for part in found),
         bodies=tuple((part.body, part.end) for part in found if part.end > part.body),

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
-from framewire._framing._flatbuffer import Table
+from framewire.arrow.framing._flatbuffer import Table
 
 END = b"\xff\xff\xff\xff\0\0\0\0"
 

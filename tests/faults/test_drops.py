@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from framewire.client import PeerPolicy, fetch
 from framewire.errors import LeasedError, SpentError, TransferFailedError
-from framewire.fetch import PeerPolicy, fetch
 from framewire.plane import DataPlane
 from framewire.store._leases import Uses
 from tests.faults.forms import trials

@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from framewire import registry
+from framewire.client import fetch
 from framewire.errors import NoRoomError, S2SPError
-from framewire.fetch import fetch
+from framewire.host import registry
 from framewire.plane import DataPlane
 from framewire.settings import Settings
 from tests.faults.forms import twice, until

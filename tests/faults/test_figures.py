@@ -8,9 +8,9 @@ import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from framewire.client import PeerPolicy, fetch
 from framewire.errors import TransferDeniedError
-from framewire.fetch import PeerPolicy, fetch
-from tests.fetch.test_policy import CONFIGURED, corpus, listener, never_asked
+from tests.client.test_policy import CONFIGURED, corpus, listener, never_asked
 from tests.store.test_leases import LeaseMachine
 
 pytestmark = pytest.mark.faults

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from framewire import registry
+from framewire.client import PeerPolicy, fetch
 from framewire.errors import RevokedError, S2SPError, TransferDeniedError, TransferFailedError
-from framewire.fetch import PeerPolicy, fetch
+from framewire.host import registry
 from framewire.settings import Settings
 from tests.faults.forms import trials, until
 from tests.faults.plane_worker import table

@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from framewire.client import fetch
 from framewire.errors import LifecycleError, SettingError, TransferFailedError
-from framewire.fetch import fetch
 from framewire.plane import DataPlane
 from framewire.serve._answer import Answer
 from framewire.settings import Settings
@@ -246,7 +246,7 @@ FORK = textwrap.dedent(
     """
     import os, sys, traceback
     from framewire import DataPlane, LifecycleError
-    from framewire.fetch import fetch
+    from framewire.client import fetch
 
     def child(plane, handle):
         for what in (lambda: plane.publish([{"a": 1}]), lambda: plane.revoke(handle), plane.stats, lambda: plane.start()):

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from framewire.fetch import fetch
+from framewire.client import fetch
 from tests.faults.forms import percentile, trials, until
 from tests.faults.plane_worker import table
 from tests.faults.processes import PlaneProcess

@@ -21,13 +21,13 @@ import polars as pl
 import pytest
 
 import framewire
-from framewire import _ipc
+from framewire.arrow import write
+from framewire.client import PeerPolicy, fetch, fetch_async
 from framewire.direct_channel import DirectChannel
 from framewire.errors import S2SPError
-from framewire.fetch import PeerPolicy, fetch, fetch_async
 from framewire.handle import Handle
+from framewire.host.registry import entries
 from framewire.plane import DataPlane
-from framewire.registry import entries
 from framewire.serve import _guard
 from framewire.serve._answer import Answer
 from framewire.settings import Settings
@@ -139,7 +139,7 @@ class _Failures:
             lambda: asyncio.run(fetch_async(url, transport=httpx.MockTransport(_raising))),
             dropped,
             fails("slices", Answer, RuntimeError("in the middle")),
-            fails("encode", _ipc, ValueError("no encoding")),
+            fails("encode", write, ValueError("no encoding")),
             lambda: framewire.resolve("not json", url),
             lambda: framewire.resolve('[{"_row_id": 77777}]', url),
             lambda: framewire.resolve('[{"_row_id": 1}]', url, column_mapping='{"hidden": "k"}'),

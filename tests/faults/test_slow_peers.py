@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import polars as pl
 import pytest
 
-from framewire.fetch import fetch
+from framewire.client import fetch
 from framewire.plane import DataPlane
 from framewire.serve import _guard
 

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from framewire import _ipc
+from framewire.arrow import read
 from framewire.errors import BadBodyError
 from tests.faults.streams import END, parts, stream
 
@@ -50,7 +50,7 @@ STREAMS: dict[str, Callable[[], bytes]] = {
 
 def _accepted(data: bytes, rows: int | None) -> bool:
     try:
-        _ipc.decode(pa.py_buffer(data), rows=rows, max_rows=1 << 20, max_bytes=1 << 26, allow_compression=True)
+        read.decode(pa.py_buffer(data), rows=rows, max_rows=1 << 20, max_bytes=1 << 26, allow_compression=True)
     except BadBodyError:
         return False
     return True

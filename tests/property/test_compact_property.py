@@ -11,7 +11,8 @@ import pyarrow.ipc as ipc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framewire._compact import compact, filter_rows, take_rows
+from framewire.arrow.compact import compact
+from framewire.arrow.take import filter_rows, take_rows
 from framewire.testing import EXTRA_KINDS, WIRE_KINDS, check_tables, exact_values, kinds_of, tables
 
 PROFILE = settings.get_profile("long" if os.environ.get("FRAMEWIRE_LONG") == "1" else "default")

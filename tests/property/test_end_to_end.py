@@ -15,12 +15,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from framewire import wire
-from framewire._rows import decode_rows
-from framewire._typestring import parse_type
 from framewire.errors import UnsupportedValueError
 from framewire.frame import FORMS, Form, to_form
 from framewire.plane import DataPlane
 from framewire.testing import WIRE_KINDS, check_tables, kinds_of
+from framewire.values.json import decode_rows
+from framewire.values.type_text import parse_type
 from tests.property import model
 from tests.property.routes import DUCKDB_KINDS, ROUTES, as_arrow, look_at, python_rows, through_duckdb
 from tests.property.wire_client import ARROW, JSON, Wire

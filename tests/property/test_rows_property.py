@@ -11,10 +11,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from framewire._rows import decode_column, decode_rows, dumps, encode_column, encode_rows
-from framewire._typestring import parse_type
 from framewire.errors import ArgumentError
 from framewire.testing import EXTRA_KINDS, WIRE_KINDS, arrow_types, check_tables, exact_values, tables
+from framewire.values.json import decode_column, decode_rows, dumps, encode_column, encode_rows
+from framewire.values.type_text import parse_type
 from framewire.wire import MAX_SAFE_INTEGER
 
 PROFILE = settings.get_profile("long" if os.environ.get("FRAMEWIRE_LONG") == "1" else "default")

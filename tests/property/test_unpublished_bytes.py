@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from framewire import to_table
-from framewire._compact import filter_rows, take_rows
+from framewire.arrow.take import filter_rows, take_rows
 from framewire.plane import DataPlane
 from framewire.testing import arrow_types, kinds_of
 from tests.property.wire_client import ARROW, JSON, VIEWS, Wire

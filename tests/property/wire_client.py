@@ -9,7 +9,7 @@ import httpx
 import pyarrow as pa
 
 from framewire import wire
-from framewire.fetch import DirectTransport, PeerPolicy, fetch
+from framewire.client import DirectTransport, PeerPolicy, fetch
 from framewire.handle import Handle
 from framewire.plane import DataPlane
 from framewire.settings import Settings

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 
-from framewire import _ipc
+from framewire.arrow import read, write
 from framewire.errors import BadBodyError
 from framewire.plane import DataPlane
 from framewire.settings import Settings
@@ -60,12 +60,12 @@ def _read(response: httpx.Response) -> pa.Table:
     assert response.headers["content-type"] == "application/vnd.apache.arrow.stream"
     assert response.headers["s2sp-version"] == "1"
     assert int(response.headers["content-length"]) == len(response.content)
-    assert response.headers["s2sp-checksum"] == _ipc.checksum([response.content])
+    assert response.headers["s2sp-checksum"] == write.checksum([response.content])
     assert response.headers["vary"] == "Accept, S2SP-Types"
     table = pa.ipc.open_stream(response.content).read_all()
     table.validate(full=True)
     assert table.num_rows == int(response.headers["s2sp-rows"])
-    assert response.content.endswith(_ipc.END_OF_STREAM)
+    assert response.content.endswith(write.END_OF_STREAM)
     assert table.column_names[0] == "_row_id"
     return table
 
@@ -133,7 +133,7 @@ async def test_the_references_json(client: httpx.AsyncClient, url: str) -> None:
         ],
         "total_rows": 2,
     }
-    assert response.headers["s2sp-checksum"] == _ipc.checksum([response.content])
+    assert response.headers["s2sp-checksum"] == write.checksum([response.content])
     assert int(response.headers["content-length"]) == len(response.content)
 
 
@@ -145,7 +145,7 @@ async def test_ranges_resume_a_whole_body(client: httpx.AsyncClient, url: str) -
     assert rest.status_code == 206
     assert rest.headers["content-range"] == f"bytes {cut}-{len(whole.content) - 1}/{len(whole.content)}"
     assert rest.content == whole.content[cut:]
-    assert rest.headers["s2sp-checksum"] == _ipc.checksum([rest.content])
+    assert rest.headers["s2sp-checksum"] == write.checksum([rest.content])
     last = await client.get(url, headers=ARROW | {"Range": "bytes=-8"})
     assert last.content == whole.content[-8:]
     other = await client.get(url, headers=ARROW | {"Range": "bytes=5-", "If-Range": '"another"'})
@@ -262,7 +262,7 @@ async def far(plane: DataPlane) -> AsyncIterator[httpx.AsyncClient]:
 
 def _buffers_are_compressed(content: bytes) -> bool:
     try:
-        _ipc.decode(pa.py_buffer(content), rows=None, max_rows=10**7, max_bytes=10**9)
+        read.decode(pa.py_buffer(content), rows=None, max_rows=10**7, max_bytes=10**9)
     except BadBodyError as exc:
         return "compress" in exc.message
     return False

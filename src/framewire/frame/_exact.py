@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from framewire._cast import cast_column
-from framewire._compact import take_rows
+from framewire.arrow.cast import cast_column
+from framewire.arrow.take import take_rows
 from framewire.errors import UnsupportedTypeError, UnsupportedValueError
 
 __all__ = ["Limits", "Target", "clock", "exact", "is_plain", "leaves", "needs_a_look", "refused_value"]

@@ -9,14 +9,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from framewire import _ipc, _memfd, _rows, wire
-from framewire._cast import cast_table
-from framewire._compact import compact
-from framewire._compact._table import take_table
+from framewire import wire
+from framewire.arrow import types, write
+from framewire.arrow.cast import cast_table
+from framewire.arrow.compact import compact
+from framewire.arrow.take import take_table
 from framewire.errors import BadRangeError, NoRoomError, OverloadedError, TooLargeError, UnknownColumnError
+from framewire.host import memfd
 from framewire.selection import Rows, Selection, resolve_rows
 from framewire.serve._negotiate import ByteRange, Wants, parse_range
 from framewire.store import BodyStore, Entry, Representation
+from framewire.values import json as json_values
 
 _VARY: Final = f"Accept, {wire.H_TYPES}"
 
@@ -34,7 +37,7 @@ class Answer:
 
     status: int
     headers: Mapping[str, str]
-    encoded: _ipc.Encoded
+    encoded: write.Encoded
     room: ExitStack = field(default_factory=ExitStack, repr=False)
 
     def slices(self) -> Iterator[memoryview]:
@@ -73,8 +76,8 @@ def answer(
             return _json(chosen, room.pop_all())
         if not wants.views and entry.body.has_views:
             _reserve(store, room, int(chosen.nbytes))
-            chosen = cast_table(chosen, _ipc.plain_schema(chosen.schema))
-        encoded = _compressed(chosen, wants, store, room) or _ipc.encode(chosen)
+            chosen = cast_table(chosen, types.plain_schema(chosen.schema))
+        encoded = _compressed(chosen, wants, store, room) or write.encode(chosen)
         return Answer(200, _headers(encoded.checksum, chosen.num_rows), encoded, room.pop_all())
 
 
@@ -102,24 +105,24 @@ def _whole(entry: Entry, wants: Wants, byte_range: str, if_range: str) -> Answer
     # A range of other bytes than the client holds would be spliced into nonsense: If-Range must name this representation.
     wanted = _range(byte_range, len(view)) if byte_range and if_range in ("", form.etag) else None
     if wanted is None:
-        return Answer(200, headers, _ipc.Encoded((view,), len(view), form.checksum))
+        return Answer(200, headers, write.Encoded((view,), len(view), form.checksum))
     part = view[wanted.start : wanted.stop]
     headers |= {
         "Content-Range": f"bytes {wanted.start}-{wanted.stop - 1}/{len(view)}",
-        wire.H_CHECKSUM: _ipc.checksum([part]),
+        wire.H_CHECKSUM: write.checksum([part]),
     }
-    return Answer(206, headers, _ipc.Encoded((part,), len(part), headers[wire.H_CHECKSUM]))
+    return Answer(206, headers, write.Encoded((part,), len(part), headers[wire.H_CHECKSUM]))
 
 
 def _mapped(entry: Entry, wants: Wants) -> Answer | None:
     """Where a client of this user on this host can map the stored body, in place of its bytes; it projects by itself."""
-    if entry.uses is not None or not (wants.views and wants.host and wants.host == _memfd.host_identity()):
+    if entry.uses is not None or not (wants.views and wants.host and wants.host == memfd.host_identity()):
         return None
     location = entry.body.kept.location()
     if location is None:
         return None
     headers = _headers(entry.body.stored.checksum, entry.body.total_rows) | {wire.H_MAP: location.to_header()}
-    return Answer(200, headers, _ipc.Encoded((), 0, entry.body.stored.checksum))
+    return Answer(200, headers, write.Encoded((), 0, entry.body.stored.checksum))
 
 
 def _range(text: str, nbytes: int) -> ByteRange | None:
@@ -141,13 +144,13 @@ def _form(entry: Entry, wants: Wants) -> Representation:
         ) from exc
 
 
-def _compressed(table: pa.Table, wants: Wants, store: BodyStore, room: ExitStack) -> _ipc.Encoded | None:
+def _compressed(table: pa.Table, wants: Wants, store: BodyStore, room: ExitStack) -> write.Encoded | None:
     """A selection in the codec that the client reads, its memory reserved; None where that does not pay."""
     nbytes = int(table.nbytes)
     if wants.codec is None or nbytes < wire.MIN_COMPRESSED_BYTES:
         return None
     with _room_for(store, nbytes) as reservation:
-        made = _ipc.encode_if_smaller(table, wants.codec)
+        made = write.encode_if_smaller(table, wants.codec)
         if made is not None:
             room.enter_context(reservation.pop_all())
         return made
@@ -203,12 +206,12 @@ def _json(table: pa.Table, room: ExitStack) -> Answer:
         # Every value takes two bytes or more in JSON: a table of more values than that is refused before it is encoded.
         if table.num_rows * table.num_columns * 2 > limit or table.nbytes > 4 * limit:
             raise _json_too_large(table, None)
-        payload: dict[str, Any] = {"body": _rows.encode_rows(table), "total_rows": table.num_rows}
-        text = _rows.dumps(payload).encode()
+        payload: dict[str, Any] = {"body": json_values.encode_rows(table), "total_rows": table.num_rows}
+        text = json_values.dumps(payload).encode()
         if len(text) > limit:
             raise _json_too_large(table, len(text))
-    headers = _headers(_ipc.checksum([text]), table.num_rows) | {"Content-Type": wire.JSON}
-    return Answer(200, headers, _ipc.Encoded((memoryview(text),), len(text), headers[wire.H_CHECKSUM]))
+    headers = _headers(write.checksum([text]), table.num_rows) | {"Content-Type": wire.JSON}
+    return Answer(200, headers, write.Encoded((memoryview(text),), len(text), headers[wire.H_CHECKSUM]))
 
 
 def _json_too_large(table: pa.Table, nbytes: int | None) -> TooLargeError:

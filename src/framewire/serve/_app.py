@@ -14,7 +14,7 @@ from starlette.routing import Route, Router
 
 from framewire import wire
 from framewire.errors import ArgumentError, LifecycleError, RequestError, S2SPError, SelectionError, TooLargeError
-from framewire.registry import CHALLENGE_CHARS, Registration, is_challenge
+from framewire.host.registry import CHALLENGE_CHARS, Registration, is_challenge
 from framewire.selection import Selection, parse_selection
 from framewire.serve._answer import Answer, answer, is_at_hand
 from framewire.serve._hosts import HostPolicy

@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from framewire import _ipc
-from framewire._cast import cast_table
+from framewire.arrow import read, types, write
+from framewire.arrow.cast import cast_table
 from framewire.store._place import Heap, Kept, Place
 
 
@@ -66,14 +66,14 @@ class Body:
         range can be sent with one dictionary.
         """
         unified = table.unify_dictionaries() if _has_dictionaries(table.schema) else table
-        parts = _ipc.collect(unified)
-        with _ipc.checksum_beside(parts) as checksum:
+        parts = write.collect(unified)
+        with write.checksum_beside(parts) as checksum:
             kept = (place or Heap()).keep(parts, sum(map(len, parts)))
         return cls(
             Representation(kept.buffer, checksum()),
-            _ipc.read(kept.buffer),
+            read.read(kept.buffer),
             tool,
-            has_views=_ipc.plain_schema(table.schema) != table.schema,
+            has_views=types.plain_schema(table.schema) != table.schema,
             kept=kept,
         )
 
@@ -87,11 +87,11 @@ class Body:
         Returns:
             The form, or None where ``codec`` would not pay.
         """
-        table = self.table if views else cast_table(self.table, _ipc.plain_schema(self.table.schema))
-        if codec is not None and not _ipc.compresses_well(table, codec):
+        table = self.table if views else cast_table(self.table, types.plain_schema(self.table.schema))
+        if codec is not None and not write.compresses_well(table, codec):
             return None
-        encoded = _ipc.encode(table, codec=codec)
-        return Representation(_ipc.gather(encoded.parts, encoded.nbytes), encoded.checksum)
+        encoded = write.encode(table, codec=codec)
+        return Representation(write.gather(encoded.parts, encoded.nbytes), encoded.checksum)
 
 
 def _has_dictionaries(schema: Any) -> bool:

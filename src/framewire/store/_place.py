@@ -12,8 +12,9 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from framewire import _ipc, _memfd
+from framewire.arrow import write
 from framewire.errors import NoRoomError
+from framewire.host import memfd
 
 
 @dataclass
@@ -32,9 +33,9 @@ class Kept:
     cold: bool = False
     shared: bool = False
 
-    def location(self) -> _memfd.Location | None:
+    def location(self) -> memfd.Location | None:
         """Where another process of this user finds the bytes, or None when it cannot."""
-        return _memfd.locate(self.fd) if self.shared and self.fd is not None else None
+        return memfd.locate(self.fd) if self.shared and self.fd is not None else None
 
     def close(self) -> None:
         """Close the descriptor; mappings live on until nobody reads them."""
@@ -63,7 +64,7 @@ class Heap:
 
     def keep(self, parts: Iterable[memoryview], nbytes: int) -> Kept:
         """See ``Place.keep``."""
-        return Kept(_ipc.gather(parts, nbytes))
+        return Kept(write.gather(parts, nbytes))
 
 
 class SealedMemory:
@@ -74,19 +75,19 @@ class SealedMemory:
     """
 
     def __init__(self, max_files: int | None = None) -> None:
-        self._max_files = _memfd.descriptor_budget() if max_files is None else max_files
+        self._max_files = memfd.descriptor_budget() if max_files is None else max_files
         self._open = threading.Semaphore(max(self._max_files, 0))
         self._heap = Heap()
 
     def keep(self, parts: Iterable[memoryview], nbytes: int) -> Kept:
         """See ``Place.keep``. Without a descriptor, or the feature, it is the heap: sharing is never worth a failure."""
         parts = tuple(parts)
-        if nbytes < _memfd.MIN_BYTES or not self._open.acquire(blocking=False):
+        if nbytes < memfd.MIN_BYTES or not self._open.acquire(blocking=False):
             return self._heap.keep(parts, nbytes)
         fd = -1
         try:
-            fd = _memfd.create(parts)
-            return _Counted(_memfd.view(fd), fd, shared=True, count=self._open)
+            fd = memfd.create(parts)
+            return _Counted(memfd.view(fd), fd, shared=True, count=self._open)
         except OSError:
             if fd >= 0:
                 os.close(fd)
@@ -123,10 +124,10 @@ class Disk:
         try:
             with tempfile.TemporaryFile(dir=self._folder) as file:
                 _claim(file.fileno(), nbytes)
-                _memfd.write_all(file.fileno(), parts)
+                memfd.write_all(file.fileno(), parts)
                 fd = os.dup(file.fileno())
             try:
-                return Kept(_memfd.view(fd), fd, cold=True)
+                return Kept(memfd.view(fd), fd, cold=True)
             except BaseException:
                 os.close(fd)
                 raise

@@ -6,7 +6,7 @@
           -> names and types                _check, _types: refused by name, before any value is read
           -> validated, in few batches      _check, _empties, _chunks, _far
           -> wire types                     _decode: run ends, list views and extension types decoded
-          -> compacted                      framewire._compact: no byte of a row that is not in it
+          -> compacted                      framewire.arrow.compact: no byte of a row that is not in it
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from framewire._compact import MustMove, compact
-from framewire._infer import rows_without_columns
+from framewire.arrow.compact import MustMove, compact
+from framewire.arrow.take import rows_without_columns
 from framewire.table import _capsule, _pandas, _rows
 from framewire.table._check import can_wait, check_names, column_names, validate, validate_later
 from framewire.table._chunks import merge_small

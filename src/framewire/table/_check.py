@@ -9,10 +9,10 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import types as is_
 
-from framewire import _validity
-from framewire._infer._where import Where, name_of
+from framewire.arrow import validity
 from framewire.errors import ColumnNameError, UnsupportedValueError
 from framewire.table._chunks import SMALL_ROWS
+from framewire.values.location import Where, name_of
 from framewire.wire import ROW_ID
 
 _MALFORMED: Final = "Rebuild the column: its producer wrote a value that the type does not allow."
@@ -77,7 +77,7 @@ def validate(table: pa.Table) -> None:
         for name, column in zip(column_names(table), table.columns, strict=True)
         for chunk, row in _with_first_rows(column)
     ]
-    for (chunk, where), fault in zip(places, _validity.faults([chunk for chunk, _ in places]), strict=True):
+    for (chunk, where), fault in zip(places, validity.faults([chunk for chunk, _ in places]), strict=True):
         if fault is not None:
             if not isinstance(fault, (pa.ArrowException, UnicodeDecodeError)):
                 raise fault
@@ -125,7 +125,7 @@ def _with_first_rows(column: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:
 
 
 def _is_faulty(array: pa.Array) -> bool:
-    return next(_validity.faults([array])) is not None
+    return next(validity.faults([array])) is not None
 
 
 def _invalid(chunk: pa.Array, fault: str, where: Where) -> UnsupportedValueError:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as is_
 
-from framewire._compact import take_rows
+from framewire.arrow.take import take_rows
 from framewire.errors import PublishError, UnsupportedValueError
 from framewire.table._items import Spans, as_list, relabel
 from framewire.table._types import bare, is_kept_dictionary

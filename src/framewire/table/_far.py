@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types as is_
 
-from framewire._compact import take_rows
-from framewire._infer._where import Where
+from framewire.arrow.take import take_rows
 from framewire.table._decode import decode_runs
 from framewire.table._items import Spans, as_list
+from framewire.values.location import Where
 
 _MAX_SECONDS: Final = ((1 << 63) - 1) // 1000
 _DAY_MILLISECONDS: Final = 86_400_000

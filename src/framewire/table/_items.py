@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types as is_
 
-from framewire._compact import take_rows
+from framewire.arrow.take import take_rows
 
 
 class _Relabelled:

@@ -9,11 +9,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from framewire._infer import infer_column, rows_without_columns
-from framewire._infer._kinds import Kind, classify
-from framewire._infer._temporal import zone_of
+from framewire.arrow.take import rows_without_columns
 from framewire.errors import ColumnNameError, UnsupportedTypeError
 from framewire.table._check import check_names
+from framewire.values.infer import infer_column
+from framewire.values.infer._kinds import Kind, classify
+from framewire.values.infer._temporal import zone_of
 
 _TYPE_HINTS: Final[dict[str, str]] = {
     "PeriodDtype": "Use .dt.to_timestamp(), or .astype(str).",

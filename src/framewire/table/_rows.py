@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from framewire._infer import infer_rows
-from framewire._infer._where import name_of
 from framewire.errors import NotATableError
 from framewire.table._capsule import is_polars
 from framewire.table._pandas import is_pandas
+from framewire.values.infer import infer_rows
+from framewire.values.location import name_of
 
 ACCEPTED: Final = (
     "Return a polars DataFrame or LazyFrame, a pyarrow Table, RecordBatch or RecordBatchReader, a pandas DataFrame, a "
@@ -20,7 +20,7 @@ ACCEPTED: Final = (
 
 
 def from_rows(rows: Sequence[Any]) -> pa.Table:
-    """Rows as a table; see :func:`framewire._infer.infer_rows`."""
+    """Rows as a table; see :func:`framewire.values.infer.infer_rows`."""
     return infer_rows(rows)
 
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import types as is_
 
-from framewire._infer._where import MAX_NESTING
 from framewire.errors import UnsupportedTypeError
+from framewire.values.location import MAX_NESTING
 from framewire.wire import KEPT_FIELD_METADATA
 
 _MAX_DIGITS: Final = 38

@@ -10,10 +10,10 @@ from __future__ import annotations
 from framewire.tools._arguments import CONSUMER_TEACHING, RESOURCE_TEACHING, describe
 from framewire.tools._consumer import consumer_tool
 from framewire.tools._keeper import PlaneKeeper, address, warn_unreachable
-from framewire.tools._registry import Registered, StrictArguments
 from framewire.tools._resource import resource_tool
 from framewire.tools._signature import argument_names
 from framewire.tools._stdio import signals_end_stdin
+from framewire.tools._strict import Registered, StrictArguments
 
 __all__ = [
     "CONSUMER_TEACHING",

@@ -30,7 +30,7 @@ def consumer_tool(
     Args:
         fn: Sync or async; one parameter takes the frame, its annotation says in which form.
         name: The tool's name.
-        resolve: ``framewire.resolve.resolve_table_async`` with the server's settings and policy bound.
+        resolve: ``framewire.consume.resolve_table_async`` with the server's settings and policy bound.
 
     Returns:
         The wrapper, and the JSON schema of its structured content (None where it has none).

@@ -13,12 +13,13 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 from mcp.types import CallToolResult, TextContent
 
-from framewire import _rows, wire
+from framewire import wire
 from framewire.errors import ArgumentError, ReplyTooLargeError
 from framewire.handle import Handle
 from framewire.publish import describe_schema
 from framewire.split import Split, add_row_id, parse_domains, split
 from framewire.typing import JSONValue
+from framewire.values import json as json_values
 
 Mode = Literal["async", "sync"]
 
@@ -80,7 +81,7 @@ def reply(table: pa.Table, request: Request, publish: Callable[[pa.Table], Handl
         "abstract_domains": list(parts.abstract),
         "body_domains": list(parts.body),
     }
-    room = wire.MAX_REPLY_BYTES - _ENVELOPE_BYTES - _cost(_rows.dumps(head))
+    room = wire.MAX_REPLY_BYTES - _ENVELOPE_BYTES - _cost(json_values.dumps(head))
     body: dict[str, Any] = {}
     if request.mode == "sync":
         body["body"], room = _inline_body(numbered, parts, room)
@@ -116,7 +117,7 @@ def plain_reply(table: pa.Table, *, hint: str) -> CallToolResult:
     if len(rows) < table.num_rows:
         size = f"{table.num_rows} rows of {table.num_columns} columns"
         raise ReplyTooLargeError(f"The {size} do not fit into a reply of {_limit()}.", hint=hint)
-    return _result({"result": rows}, text=_rows.dumps(rows))
+    return _result({"result": rows}, text=json_values.dumps(rows))
 
 
 def _choose_columns(names: Sequence[str]) -> str:
@@ -133,8 +134,8 @@ def _rows_that_fit(table: pa.Table, room: int) -> tuple[list[JSONValue], int]:
     step = max(1, _CELLS_AT_ONCE // max(1, table.num_columns))
     rows: list[JSONValue] = []
     for start in range(0, table.num_rows, step):
-        for row in _rows.encode_rows(table.slice(start, step)):
-            room -= _cost(_rows.dumps(row)) + 2  # its comma, twice
+        for row in json_values.encode_rows(table.slice(start, step)):
+            room -= _cost(json_values.dumps(row)) + 2  # its comma, twice
             if room < 0:
                 return rows, 0
             rows.append(row)
@@ -147,5 +148,5 @@ def _cost(text: str) -> int:
 
 
 def _result(value: dict[str, Any], *, text: str | None = None) -> CallToolResult:
-    content = TextContent(type="text", text=_rows.dumps(value) if text is None else text)
+    content = TextContent(type="text", text=json_values.dumps(value) if text is None else text)
     return CallToolResult(content=[content], structured_content=value)

@@ -17,12 +17,13 @@ from mcp.server.mcpserver.utilities.func_metadata import FuncMetadata, func_meta
 from mcp.types import CallToolResult, ContentBlock, InputRequiredResult, TextContent
 from pydantic import BaseModel, ValidationError
 
-from framewire import _rows, wire
+from framewire import wire
 from framewire.errors import S2SPError
 from framewire.frame import Form, form_of
 from framewire.table import to_table
 from framewire.tools._reply import plain_reply
 from framewire.tools._signature import Function
+from framewire.values import json as json_values
 
 _NON_FINITE: Final[dict[str, Any]] = {"enum": ["NaN", "Infinity", "-Infinity"]}
 """JSON has no such numbers; framewire writes them as these texts everywhere."""
@@ -101,8 +102,8 @@ class Results:
 
 def _text(value: Any, structured: dict[str, Any] | None, *, wrapped: bool) -> str:
     if structured is not None:
-        return _rows.dumps(structured["result"] if wrapped else structured)
-    return _rows.dumps(jsonable(pydantic_core.to_jsonable_python(value, fallback=str, inf_nan_mode="strings")))
+        return json_values.dumps(structured["result"] if wrapped else structured)
+    return json_values.dumps(jsonable(pydantic_core.to_jsonable_python(value, fallback=str, inf_nan_mode="strings")))
 
 
 def _holds_content(value: Any) -> bool:

@@ -1,0 +1,193 @@
+"""Rows of an array of any type. pyarrow 26 takes and filters no string or binary view, nor anything that nests one."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from framewire.arrow.bits import as_buffer, read_bits
+from framewire.arrow.types import is_view
+
+__all__ = ["filter_rows", "int64_array", "rows_without_columns", "take_rows", "take_table"]
+
+_SHADOW = pa.binary(16)
+"""A view is 16 bytes and moves as such: the data buffers that it points into stay as they are."""
+
+
+def take_rows(array: pa.Array, indices: Any) -> pa.Array:
+    """The rows at ``indices`` (an integer Arrow array), in that order. Views keep all bytes: compact the result."""
+    return _unshadow(_shadow(array).take(indices), array) if _has_views(array.type) else array.take(indices)
+
+
+def filter_rows(array: pa.Array, mask: Any) -> pa.Array:
+    """The rows where ``mask`` (a boolean Arrow array) is true. Views keep all bytes: compact the result."""
+    return _unshadow(_shadow(array).filter(mask), array) if _has_views(array.type) else array.filter(mask)
+
+
+def _has_views(kind: pa.DataType) -> bool:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _has_views(kind.storage_type)
+    return is_view(kind) or any(_has_views(kind.field(i).type) for i in range(kind.num_fields))
+
+
+def _children(array: pa.Array) -> list[pa.Array]:
+    """Children as the array's own offset sees them: a struct's are cut to it, all others' are whole."""
+    if pa.types.is_struct(array.type):
+        return [array.field(i) for i in range(array.type.num_fields)]
+    return [array.values]
+
+
+def own_buffers(array: pa.Array) -> list[pa.Buffer | None]:
+    """The buffers of the array itself, without its children's."""
+    kind = array.type
+    if pa.types.is_struct(kind) or pa.types.is_fixed_size_list(kind):
+        return list(array.buffers()[:1])
+    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+        return list(array.buffers()[:3])
+    return list(array.buffers()[:2]) if kind.num_fields else list(array.buffers())
+
+
+def _shadow_type(kind: pa.DataType) -> pa.DataType:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _shadow_type(kind.storage_type)
+    if is_view(kind):
+        return _SHADOW
+    if not _has_views(kind):
+        return kind
+    fields = [kind.field(i).with_type(_shadow_type(kind.field(i).type)) for i in range(kind.num_fields)]
+    if pa.types.is_struct(kind):
+        return pa.struct(fields)
+    if pa.types.is_map(kind):
+        return pa.map_(fields[0].type.field(0), fields[0].type.field(1), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(fields[0], kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(fields[0])
+    if pa.types.is_list_view(kind):
+        return pa.list_view(fields[0])
+    return pa.large_list_view(fields[0]) if pa.types.is_large_list_view(kind) else pa.list_(fields[0])
+
+
+def _shadow(array: pa.Array) -> pa.Array:
+    """The same memory under a type in which every view is a 16-byte value."""
+    kind = array.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _shadow(array.storage)
+    if is_view(kind):
+        return pa.Array.from_buffers(_SHADOW, len(array), array.buffers()[:2], offset=array.offset)
+    if not _has_views(kind):
+        return array
+    children = [_shadow(child) for child in _children(array)]
+    if pa.types.is_struct(kind) and array.offset:
+        # The children are cut already, so the validity must be as well.
+        valid = None if array.null_count == 0 else as_buffer(read_bits(array.buffers()[0], array.offset, len(array)))
+        return pa.Array.from_buffers(_shadow_type(kind), len(array), [valid], children=children)
+    buffers = own_buffers(array)
+    return pa.Array.from_buffers(_shadow_type(kind), len(array), buffers, offset=array.offset, children=children)
+
+
+def _unshadow(shadow: pa.Array, model: pa.Array) -> pa.Array:
+    """The taken 16-byte values as views again, over the data buffers of the array that they came from."""
+    kind = model.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(kind, _unshadow(shadow, model.storage))
+    if is_view(kind):
+        buffers = [*shadow.buffers(), *model.buffers()[2:]]
+        return pa.Array.from_buffers(kind, len(shadow), buffers, offset=shadow.offset)
+    if not _has_views(kind):
+        return shadow
+    children = [_unshadow(new, old) for new, old in zip(_children(shadow), _children(model), strict=True)]
+    return pa.Array.from_buffers(kind, len(shadow), own_buffers(shadow), offset=shadow.offset, children=children)
+
+
+def take_table(table: pa.Table, indices: pa.Array) -> pa.Table:
+    """``table.take`` for any column type, at the cost of the chosen rows whatever the number of chunks.
+
+    ``Table.take`` looks at every chunk of every column (measured: 28 ms for 100 of 10 M rows in 39 chunks, 0.01 ms in one), so
+    each batch is asked only for its own rows, and the few results are put in order.
+
+    Args:
+        table: Any table.
+        indices: Rows, int64, every one in range.
+
+    Returns:
+        The rows in the order of ``indices``, in one batch. Views and dictionaries may still hold other rows' bytes: compact it.
+    """
+    batches = table.to_batches()
+    if not batches:
+        return table.slice(0, 0)
+    if len(batches) == 1:
+        return pa.Table.from_batches([_take_batch(batches[0], indices)], table.schema)
+    ends = np.cumsum([batch.num_rows for batch in batches])
+    wanted = np.frombuffer(indices.buffers()[1], np.int64, len(indices), 8 * indices.offset)
+    owner = np.searchsorted(ends, wanted, side="right")
+    order = np.argsort(owner, kind="stable")
+    cuts = np.searchsorted(owner[order], np.arange(len(batches) + 1))
+    touched = [
+        (number, order[cuts[number] : cuts[number + 1]], ends[number] - batches[number].num_rows)
+        for number in np.unique(owner).tolist()
+    ]
+    columns = [
+        _numbers(table.schema.types[at], batches, at, touched, wanted) or _any(batches, at, touched, wanted, order)
+        for at in range(table.num_columns)
+    ]
+    return pa.Table.from_arrays(columns, schema=table.schema)
+
+
+Touched: TypeAlias = "list[tuple[int, npt.NDArray[np.int64], int]]"
+"""Batch, the places in the answer that it fills, and the batch's first row."""
+
+
+def _numbers(
+    kind: pa.DataType, batches: list[pa.RecordBatch], at: int, touched: Touched, wanted: npt.NDArray[np.int64]
+) -> pa.Array | None:
+    """Fixed-width values without nulls, straight from their buffers: a tenth of the time of a kernel call for each batch."""
+    if not pa.types.is_primitive(kind) or kind.bit_width not in _WIDTHS:
+        return None
+    values = np.empty(len(wanted), _WIDTHS[kind.bit_width])
+    for number, places, start in touched:
+        chunk = batches[number].column(at)
+        if chunk.null_count:
+            return None
+        data = np.frombuffer(chunk.buffers()[1], values.dtype, len(chunk), chunk.offset * values.itemsize)
+        values[places] = data[wanted[places] - start]
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+
+
+_WIDTHS: Final = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+
+
+def _any(
+    batches: list[pa.RecordBatch],
+    at: int,
+    touched: Touched,
+    wanted: npt.NDArray[np.int64],
+    order: npt.NDArray[np.int64],
+) -> pa.Array:
+    parts = [
+        take_rows(batches[number].column(at), int64_array(wanted[places] - start)) for number, places, start in touched
+    ]
+    gathered = pa.concat_arrays(parts) if parts else batches[0].column(at).slice(0, 0)
+    if (order[1:] > order[:-1]).all():
+        return gathered
+    back = np.empty_like(order)
+    back[order] = np.arange(len(order))
+    return take_rows(gathered, int64_array(back))
+
+
+def _take_batch(batch: pa.RecordBatch, indices: pa.Array) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([take_rows(column, indices) for column in batch.columns], schema=batch.schema)
+
+
+def int64_array(values: npt.NDArray[np.int64]) -> pa.Array:
+    """A numpy array of int64 as an Arrow array over the same memory. ``pa.array`` would import pandas, where it is installed."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def rows_without_columns(num_rows: int) -> pa.Table:
+    """A table of ``num_rows`` rows and no columns, which no constructor of pyarrow's makes directly."""
+    struct = pa.StructArray.from_buffers(pa.struct([]), num_rows, [None])
+    return pa.Table.from_batches([pa.RecordBatch.from_struct_array(struct)])

@@ -1,8 +1,0 @@
-"""``python -m framewire.testing``: the type table as measured, input kind by output form."""
-
-from __future__ import annotations
-
-from framewire.testing._measure import type_table
-
-if __name__ == "__main__":
-    print(type_table(), end="")

@@ -1,0 +1,255 @@
+"""Python values to Arrow: exact, or refused by column, row and kind. The rule is ``docs/reference/types.md``.
+
+A column's type comes from all of its values. ``set(map(type, values))`` runs in C and says which kinds there are: of
+one plain kind, pyarrow converts the whole column; anything else is looked at value by value. pyarrow's own inference is
+never asked about mixed values: it truncates 2.9 beside 1, reads True beside 1, merges time zones and drops late keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, chain
+from typing import Any
+
+import pyarrow as pa
+
+from framewire.arrow.take import rows_without_columns
+from framewire.errors import ColumnNameError, NotATableError
+from framewire.values.infer._blocks import plain_columns
+from framewire.values.infer._build import BUILDERS, decimals, ints_and_floats, is_unicode, keep_width
+from framewire.values.infer._kinds import EXACT, Kind, classify, hint_for
+from framewire.values.location import MAX_NESTING, Where, name_of
+
+__all__ = ["infer_column", "infer_rows"]
+
+_NUMBERS = {
+    frozenset({Kind.INT, Kind.FLOAT}): ints_and_floats,
+    frozenset({Kind.INT, Kind.DECIMAL}): decimals,
+}
+
+
+def infer_column(values: Sequence[Any], name: str) -> pa.Array:
+    """One column of Python values as Arrow.
+
+    Args:
+        values: Values of any length; None, ``pd.NA`` and ``pd.NaT`` are null. NaN is a float.
+        name: The column's name, for errors.
+
+    Returns:
+        An array of the same length: ``null``, ``bool``, ``int64`` (or ``uint64``), ``float64``, ``decimal128``,
+        ``large_string``, ``large_binary``, ``date32``, ``time64[us]``, ``timestamp[us or ns]``, ``duration[us or ns]``,
+        ``large_list``, ``struct``, or the width of a column of one numpy number type.
+
+    Raises:
+        UnsupportedValueError: A value has no exact form in its column; names column, row and kind, never the value.
+    """
+    return _column(values if isinstance(values, (list, tuple)) else list(values), Where(name))
+
+
+def infer_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows as a table.
+
+    Args:
+        rows: One mapping a row. Columns are all keys of all rows, in the order in which they are first seen; a key that
+            a row does not have is null there.
+
+    Returns:
+        ``len(rows)`` rows, also where no row has a key.
+
+    Raises:
+        NotATableError: A row is no mapping.
+        ColumnNameError: A key is not text.
+        UnsupportedValueError: As :func:`infer_column`.
+    """
+    kinds: set[type] = set(map(type, rows))
+    dicts = _plain_rows(rows, kinds) if kinds - {dict} else rows
+    if not isinstance(dicts, (list, tuple)):
+        dicts = list(dicts)
+    keys = list(dicts[0]) if dicts else []
+    plain = plain_columns(dicts, keys)
+    if plain is None:
+        keys = _all_keys(dicts)
+        plain = [None] * len(keys)
+    names = [_column_name(key) for key in keys]
+    if not names:
+        return rows_without_columns(len(dicts))
+    arrays = [
+        _column([row.get(key) for row in dicts], Where(name)) if done is None else done
+        for key, name, done in zip(keys, names, plain, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, names=names)
+
+
+def _plain_rows(rows: Sequence[Any], kinds: set[type]) -> list[dict[Any, Any]]:
+    """Rows of other mapping types as dicts: reading a defaultdict by key would add the key to the caller's row."""
+    strange = {kind for kind in kinds if not issubclass(kind, Mapping)}
+    if strange:
+        at = next(at for at, row in enumerate(rows) if type(row) in strange)
+        kind = name_of(type(rows[at]))
+        raise NotATableError(f"Row {at} is of type {kind}.", hint=f"Every row must be a dict. {_row_hint(rows[at])}")
+    return [row if type(row) is dict else dict(row) for row in rows]
+
+
+def _row_hint(row: Any) -> str:
+    if row is None:
+        return "Leave the row out, or use {} for a row of nulls."
+    if hasattr(row, "model_dump"):
+        return "Use row.model_dump()."
+    if hasattr(row, "_asdict") or hasattr(row, "__dataclass_fields__"):
+        return hint_for(type(row))
+    return "Name the values: {'column': value, ...}."
+
+
+def _all_keys(rows: Sequence[Mapping[Any, Any]]) -> list[Any]:
+    """All keys of all rows, in the order in which they are first seen."""
+    return list(dict.fromkeys(chain.from_iterable(rows)))
+
+
+def _column_name(key: Any) -> str:
+    if not isinstance(key, str):
+        raise ColumnNameError(f"A row has a key of type {name_of(type(key))}.", hint="Keys are text: use str(key).")
+    if not is_unicode(key):
+        raise ColumnNameError(f"A row has the key {key!r}, which is no Unicode.", hint="Rename the column.")
+    return str.__str__(key)
+
+
+def _column(values: Sequence[Any], where: Where) -> Any:
+    kinds = set(map(type, values))
+    kinds.discard(type(None))
+    if not kinds:
+        return pa.nulls(len(values))
+    if len(kinds) == 1:
+        only = next(iter(kinds))
+        if (exact := EXACT.get(only)) is not None:
+            return _one_kind(exact, values, where)
+        if (sized := keep_width(values, only)) is not None:
+            return sized
+    return _mixed(values, kinds, where)
+
+
+def _one_kind(kind: Kind, values: Sequence[Any], where: Where) -> Any:
+    """A column whose values are all of one kind and plain."""
+    if kind is Kind.LIST:
+        return _lists(values, where)
+    if kind is Kind.STRUCT:
+        return _structs(values, where)
+    return BUILDERS[kind](values, where)
+
+
+def _mixed(values: Sequence[Any], types: set[type], where: Where) -> Any:
+    """Several types, or subclasses and foreign scalars: made plain, then of one kind, or refused."""
+    if any(classify(kind) == (Kind.MEMBER, None) for kind in types):
+        values = _unwrap_members(values, where)
+        return _column(values, where)
+    found = {kind: classify(kind) for kind in types}
+    for kind, plain in found.items():
+        if plain is None:
+            at = _first(values, {kind})
+            raise where.refuse(at, kind, f"{name_of(kind)} has no form on the wire", hint_for(kind))
+    known = {kind: plain for kind, plain in found.items() if plain is not None}
+    plain_values = [_plain(value, at, known, where) for at, value in enumerate(values)]
+    kinds = frozenset(kind for kind, _ in known.values()) - {Kind.NULL}
+    if not kinds:
+        return pa.nulls(len(values))
+    if len(kinds) == 1:
+        return _one_kind(next(iter(kinds)), plain_values, where)
+    if (numbers := _NUMBERS.get(kinds)) is not None:
+        return numbers(plain_values, where)
+    raise _conflict(values, known, where)
+
+
+def _plain(value: Any, at: int, known: Mapping[type, tuple[Kind, Any]], where: Where) -> Any:
+    if value is None:
+        return None
+    kind, convert = known[type(value)]
+    if kind is Kind.NULL:
+        return None
+    if convert is None:
+        return value
+    try:
+        return convert(value)
+    except Exception as exc:  # a 0-d array, a released memoryview: whatever the object does
+        why = f"{name_of(type(value))} that cannot be read ({name_of(type(exc))})"
+        raise where.refuse(at, type(value), why, hint_for(type(value))) from exc
+
+
+def _unwrap_members(values: Sequence[Any], where: Where) -> list[Any]:
+    """Enum members as their values, which must be plain text or integers."""
+    plain = []
+    for at, value in enumerate(values):
+        kind: type = type(value)
+        inner = value.value if classify(kind) == (Kind.MEMBER, None) else value
+        if inner is not value and type(inner) not in (int, str):
+            why = f"an enum member whose value is a {name_of(type(inner))}"
+            raise where.refuse(at, type(value), why, "Members cross as their values: text or integers. Use value.name.")
+        plain.append(inner)
+    return plain
+
+
+def _first(values: Sequence[Any], types: Iterable[type]) -> int:
+    wanted = set(types)
+    return next(at for at, value in enumerate(values) if type(value) in wanted)
+
+
+def _conflict(values: Sequence[Any], known: Mapping[type, tuple[Kind, Any]], where: Where) -> Exception:
+    """The error for a column of two kinds: the row where a kind first appears that does not go with one before it."""
+    seen: dict[Kind, tuple[str, int]] = {}
+    for at, value in enumerate(values):
+        python_type: type = type(value)
+        if value is None or (kind := known[python_type][0]) in seen or kind is Kind.NULL:
+            continue
+        for other, (name, first) in seen.items():
+            if frozenset({kind, other}) not in _NUMBERS:
+                why = f"{name_of(python_type)} in a column of {name} (first in row {where.row(first)})"
+                return where.refuse(at, python_type, why, _conflict_hint({kind, other}))
+        seen[kind] = (name_of(python_type), at)
+    raise AssertionError(f"no conflict between {known}")
+
+
+def _conflict_hint(kinds: set[Kind]) -> str:
+    if kinds == {Kind.BOOL, Kind.INT}:
+        return "Use int(flag), or keep flags and numbers in columns of their own."
+    if kinds == {Kind.DATE, Kind.DATETIME}:
+        return "Make them all dates or all datetimes."
+    if kinds == {Kind.FLOAT, Kind.DECIMAL}:
+        return "Make them all decimal.Decimal or all floats."
+    return "A column holds one kind of value: convert them to one kind, or use None where a value is missing."
+
+
+def _lists(values: Sequence[Any], where: Where) -> Any:
+    """``large_list`` of whatever the items of all rows are together."""
+    where = _deeper(where)
+    lengths = [0 if value is None else len(value) for value in values]
+    offsets = list(accumulate(lengths, initial=0))
+    items = list(chain.from_iterable(value for value in values if value is not None))
+    child = _column(items, where.items(offsets))
+    missing = [value is None for value in values]
+    mask = pa.array(missing, pa.bool_()) if any(missing) else None
+    return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), child, mask=mask)
+
+
+def _structs(values: Sequence[Any], where: Where) -> Any:
+    """``struct`` of all keys of all rows, in first-seen order."""
+    where = _deeper(where)
+    rows = [{} if value is None else value for value in values]
+    keys = _all_keys(rows)
+    for key in keys:
+        if not isinstance(key, str) or "\0" in key or not is_unicode(key):
+            at = next(at for at, row in enumerate(rows) if key in row)
+            why = f"a dict with a key of type {name_of(type(key))}, or with NUL or a lone surrogate in it"
+            raise where.refuse(at, dict, why, "Keys are Unicode text without NUL: use str(key), or a list of pairs.")
+    missing = [value is None for value in values]
+    mask = pa.array(missing, pa.bool_()) if any(missing) else None
+    if not keys:
+        return pa.array([None if gone else {} for gone in missing], pa.struct([]))
+    names = [str.__str__(key) for key in keys]
+    children = [
+        _column([row.get(key) for row in rows], where.field(name)) for key, name in zip(keys, names, strict=True)
+    ]
+    return pa.StructArray.from_arrays(children, names=names, mask=mask)
+
+
+def _deeper(where: Where) -> Where:
+    if where.depth >= MAX_NESTING:
+        raise where.refuse(0, "nesting", f"nested deeper than {MAX_NESTING} levels", "Flatten it, or use JSON text.")
+    return where

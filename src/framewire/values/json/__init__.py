@@ -1,0 +1,80 @@
+"""The one JSON form of values, and its exact inverse.
+
+Used wherever a value crosses as JSON: abstracts, plain replies, inline bodies, and answers to clients that do not read
+Arrow. ``decode_rows(encode_rows(table), table.schema)`` has the same values and types for every type that a table may
+have; only how a dictionary orders its values is not in the JSON. The table of forms is at ``encode_column``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from framewire.errors import ArgumentError
+from framewire.values.json._decode import decode_array
+from framewire.values.json._encode import encode_column, encode_rows
+from framewire.values.json._scalars import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from framewire.typing import JSONValue
+
+__all__ = ["decode_column", "decode_rows", "dumps", "encode_column", "encode_rows"]
+
+
+def decode_column(values: Sequence[Any], type: pa.DataType, *, name: str, nullable: bool = True) -> pa.Array:
+    """The Arrow column that ``values`` are the JSON form of.
+
+    Beyond what ``encode_column`` writes it accepts what agents make of it: integers as text or as whole floats, floats
+    and decimals as integers where that is exact, any time zone offset where a zone is expected.
+
+    Args:
+        values: JSON values, one for each row.
+        type: The column's type.
+        name: The column's name, for errors.
+        nullable: Whether ``null`` is a value of this column.
+
+    Returns:
+        An array of exactly ``type``, ``len(values)`` rows.
+
+    Raises:
+        ArgumentError: A value does not fit; the message names column, row (from 0) and kind of value.
+        UnsupportedTypeError: The type has no JSON form.
+    """
+    return decode_array(values, type, Place(name), nullable=nullable)
+
+
+def decode_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
+    """The table that ``rows`` are the JSON form of; a missing key is null, as in the reference's rows.
+
+    Raises:
+        ArgumentError: A row is no object, has a key that is no column, or a value that does not fit.
+        UnsupportedTypeError: A type in the schema has no JSON form.
+    """
+    names = set(schema.names)
+    for position, row in enumerate(rows):
+        if not hasattr(row, "keys"):
+            raise ArgumentError(
+                f"Row {position} is no object.", hint="Each row is an object of column names to values."
+            )
+        if not names.issuperset(row):
+            extra = next(key for key in row if key not in names)
+            raise ArgumentError(
+                f"Row {position} has a key {extra!r} that is no column.",
+                hint=f"The columns are: {', '.join(schema.names)}.",
+            )
+    if len(schema) == 0:
+        return pa.table({"": pa.nulls(len(rows))}).select([])
+    columns = [
+        decode_column([row.get(field.name) for row in rows], field.type, name=field.name, nullable=field.nullable)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def dumps(value: JSONValue) -> str:
+    """Compact JSON text. A NaN or infinity that is not yet text is a bug of the caller's: ``ValueError``."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,485 @@
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Callable
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from framewire import wire
+from framewire.arrow import framing, read, types, write
+from framewire.arrow.expanded import check_expanded
+from framewire.arrow.framing import StreamShape, scan
+from framewire.arrow.framing._flatbuffer import Table
+from framewire.arrow.framing._schema import read_schema
+from framewire.errors import BadBodyError, TooLargeError
+from framewire.testing import WIRE_KINDS, arrays, schemas, tables
+from tests.faults.streams import END, parts, patch, splice, stream
+
+TABLE = pa.table({"a": np.arange(1000), "s": [f"text {i}" for i in range(1000)]})
+_GENEROUS = 1 << 30
+
+
+def _scan(data: bytes, **limits: Any) -> StreamShape:
+    given_ = {"max_rows": 1 << 31, "max_bytes": _GENEROUS, "rows": None, "allow_compression": False} | limits
+    return scan(pa.py_buffer(data), **given_)
+
+
+# --- what is accepted -------------------------------------------------------------------------------------------------
+
+
+def test_the_shape_of_a_stream() -> None:
+    data = stream(TABLE.append_column("d", TABLE["s"].combine_chunks().dictionary_encode()), 300)
+    shape = _scan(data)
+    assert (shape.rows, shape.columns, shape.batches, shape.dictionaries) == (1000, 3, 4, 1)
+    assert not shape.compressed
+    assert 8000 < shape.expanded_bytes <= len(data)
+    zipped = _scan(stream(TABLE, compression="zstd"), allow_compression=True)
+    assert zipped.compressed
+    assert zipped.expanded_bytes == _scan(stream(TABLE)).expanded_bytes
+
+
+@given(tables(), st.sampled_from([None, 1, 3]))
+def test_every_stream_that_is_written_passes(table: pa.Table, chunk: int | None) -> None:
+    data = stream(table, chunk)
+    ours = b"".join(write.encode(table).parts)
+    for written in (data, ours):
+        assert _scan(written, rows=table.num_rows).rows == table.num_rows
+        decoded = read.decode(
+            pa.py_buffer(written), rows=table.num_rows, max_rows=1000, max_bytes=_GENEROUS, validate=True
+        )
+        assert decoded.schema == table.schema
+        assert decoded.num_rows == table.num_rows
+
+
+@given(tables(), st.sampled_from(["zstd", "lz4"]))
+def test_compressed_streams_pass_where_they_are_allowed(table: pa.Table, codec: str) -> None:
+    data = stream(table, compression=codec)
+    shape = _scan(data, rows=table.num_rows, allow_compression=True)
+    assert shape.expanded_bytes == _scan(stream(table)).expanded_bytes
+    if shape.compressed:
+        with pytest.raises(BadBodyError, match="compressed"):
+            _scan(data)
+
+
+@given(st.lists(arrays(pa.dictionary(pa.int32(), pa.string()), 5), max_size=5))
+def test_dictionary_deltas_pass(chunks: list[pa.Array]) -> None:
+    table = pa.table({"x": pa.chunked_array(chunks, pa.dictionary(pa.int32(), pa.string()))})
+    assert _scan(stream(table, emit_dictionary_deltas=True)).rows == table.num_rows
+
+
+@given(schemas(kinds=WIRE_KINDS))
+def test_empty_tables_pass(schema: pa.Schema) -> None:
+    empty = pa.Table.from_batches([], schema)
+    assert _scan(stream(empty)) == StreamShape(0, len(schema), 0, 0, 0, False)
+
+
+def test_what_polars_writes_passes() -> None:
+    frame = pl.DataFrame(
+        {
+            "i": [1, None, 3],
+            "s": ["short", "a text that is longer than a view", None],
+            "b": [b"x", None, b"y"],
+            "c": pl.Series(["a", "b", None], dtype=pl.Categorical),
+            "e": pl.Series(["a", "b", None], dtype=pl.Enum(["a", "b"])),
+            "l": [[1], [], None],
+            "a": pl.Series([[1, 2], [3, 4], None], dtype=pl.Array(pl.Int8, 2)),
+            "t": [{"x": 1, "y": "z"}, None, {"x": None, "y": "w"}],
+            "n": [None, None, None],
+            "d": [Decimal("1.25"), None, Decimal("-7.00")],
+            "day": [date(2020, 1, 1), None, date(1, 1, 1)],
+            "at": [datetime(2020, 1, 1), None, datetime(1999, 1, 1)],
+            "for": [timedelta(1), None, timedelta(0)],
+            "clock": [time(1), None, time(2)],
+        }
+    )
+    # Parts in a buffer of its own, and a slice whose bitmaps do not begin at a byte.
+    for part in (frame, frame.slice(1, 2), pl.concat([frame, frame], rechunk=False)):
+        for newest in (True, False):
+            level = pl.CompatLevel.newest() if newest else pl.CompatLevel.oldest()
+            data = part.write_ipc_stream(None, compat_level=level).getvalue()
+            assert _scan(data, rows=part.height).rows == part.height
+    assert _scan(pl.DataFrame(height=3).write_ipc_stream(None).getvalue()).columns == 0
+
+
+def test_a_zero_column_table_keeps_its_rows() -> None:
+    shape = _scan(stream(TABLE.select([])))
+    assert (shape.rows, shape.columns) == (1000, 0)
+
+
+def test_metadata_is_let_be() -> None:
+    field = pa.field("x", pa.int8(), metadata={b"\xff": b"\xff", b"_PL_ENUM_VALUES": b"1;a"})
+    table = pa.table({"x": pa.array([1], pa.int8())}, schema=pa.schema([field], metadata={b"\xff": b"\xff"}))
+    with pytest.raises(BadBodyError, match="not UTF-8"):
+        _scan(stream(table))
+    good = table.cast(pa.schema([field.with_metadata({"k": "v"})], metadata={b"\xff": b"\xff"}))
+    assert _scan(stream(good)).rows == 1
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+def _column(values: Any, kind: pa.DataType | None = None) -> pa.Table:
+    return pa.table({"x": pa.array(values, kind) if isinstance(values, list) else values})
+
+
+REFUSED_TYPES: dict[str, Callable[[], Any]] = {
+    "run ends": lambda: pc.run_end_encode(pa.array([1, 1])),
+    "list view": lambda: pa.array([[1]], pa.list_view(pa.int8())),
+    "large list view": lambda: pa.array([[1]], pa.large_list_view(pa.int8())),
+    "interval": lambda: pa.array([(1, 2, 3)], pa.month_day_nano_interval()),
+    "sparse union": lambda: pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])]),
+    "dense union": lambda: pa.UnionArray.from_dense(
+        pa.array([0], pa.int8()), pa.array([0], pa.int32()), [pa.array([1])]
+    ),
+    "list of a union": lambda: pa.ListArray.from_arrays(
+        pa.array([0, 1], pa.int32()), pa.UnionArray.from_sparse(pa.array([0], pa.int8()), [pa.array([1])])
+    ),
+    "dictionary of lists": lambda: pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([[1]])),
+    "dictionary of nulls": lambda: pa.DictionaryArray.from_arrays(pa.array([0]), pa.nulls(1)),
+    "uuid": lambda: pa.array([uuid.UUID(int=1).bytes], pa.uuid()),
+    "json": lambda: pa.array(["{}"], pa.json_()),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED_TYPES)
+def test_types_that_do_not_cross(name: str) -> None:
+    with pytest.raises(BadBodyError, match="'x.*framewire does not carry"):
+        _scan(stream(_column(REFUSED_TYPES[name]())))
+
+
+def _first(data: bytes, old: int, new: int, *, message: int = 1, code: str = "q") -> bytes:
+    """The first ``old`` in the metadata of a message made ``new``."""
+    part = parts(data)[message]
+    before, after = struct.pack(f"<{code}", old), struct.pack(f"<{code}", new)
+    assert before in data[part.start : part.body]
+    return data[: part.start] + data[part.start :].replace(before, after, 1)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"", "no end mark"),
+        (END, "does not begin with a schema"),
+        (b"<html>502</html>", "does not begin where it should"),
+        (stream(TABLE)[:-8], "no end mark"),
+        (stream(TABLE) + END, "8 bytes follow the end"),
+        (stream(TABLE)[:-8] + stream(TABLE), "a message that is no batch"),
+        (splice(stream(TABLE), 0, 0), "does not begin with a schema"),
+        (stream(TABLE, use_legacy_format=True), "does not begin where it should"),
+        (stream(TABLE, metadata_version=pa.ipc.MetadataVersion.V4), "another version than V5"),
+        (_first(stream(TABLE), 1000, 999), "column 'a' has another number of rows"),
+    ],
+)
+def test_what_is_no_stream(data: bytes, text: str) -> None:
+    with pytest.raises(BadBodyError, match=text):
+        _scan(data)
+
+
+def test_buffers_are_aligned() -> None:
+    """The third column begins at 12,016, where the others end, and then four bytes on, with room to spare."""
+    column = np.arange(1001)
+    data = stream(pa.table({"a": column, "b": column.astype(np.int32), "c": pa.array([1] * 1001, pa.int8())}))
+    with pytest.raises(BadBodyError, match="not aligned"):
+        _scan(patch(data, 12016, 12020))
+
+
+def test_a_compressed_buffer_has_a_length_before_it() -> None:
+    data = stream(pa.table({"a": np.arange(1000)}), compression="zstd")
+    part = parts(data)[1]
+    # The buffer ends in the last eight bytes of the body, whose own length is a multiple of eight.
+    body = part.end - part.body
+    sizes = [size for size in range(body - 7, body) if struct.pack("<q", size) in data[part.start : part.body]]
+    assert len(sizes) == 1
+    with pytest.raises(BadBodyError, match="too short"):
+        _scan(_first(data, sizes[0], 7), allow_compression=True)
+
+
+def test_a_buffer_that_was_not_worth_compressing() -> None:
+    """It says -1, and holds its bytes as they are."""
+    values = np.frombuffer(np.random.default_rng(1).bytes(8000), np.int64)
+    data = stream(pa.table({"a": values}), compression="lz4")
+    body = parts(data)[1].body
+    plain = data[:body] + struct.pack("<q", -1) + values.tobytes() + data[body + 8 + values.nbytes :]
+    shape = _scan(plain, allow_compression=True)
+    assert 8000 <= shape.expanded_bytes < 8100
+    table = read.decode(pa.py_buffer(plain), rows=1000, max_rows=1000, max_bytes=10**5, allow_compression=True)
+    assert table.column(0).to_numpy().tolist() == values.tolist()
+
+
+def test_byte_order() -> None:
+    little = pa.schema([("x", pa.int8())]).serialize().to_pybytes()
+    data = stream(pa.table({"x": pa.array([1], pa.int8())}))
+    assert data.startswith(little)
+    schema = Table.root(memoryview(data)[8 : parts(data)[0].body]).table(2)
+    assert schema is not None
+    assert schema.i16(0) == 0
+    big = BigEndian()
+    with pytest.raises(BadBodyError, match="big-endian"):
+        read_schema(big, big, nbytes=1000, max_fields=10)
+
+
+class BigEndian(Table):
+    """A schema whose first slot says so; pyarrow here writes none."""
+
+    def __init__(self) -> None:
+        pass
+
+    def i16(self, slot: int, default: int = 0) -> int:
+        return 1
+
+
+def test_a_delta_needs_a_dictionary() -> None:
+    chunks = [pa.array(["a"]).dictionary_encode(), pa.array(["a", "b"]).dictionary_encode()]
+    table = pa.table({"x": pa.chunked_array(chunks)})
+    data = stream(table, emit_dictionary_deltas=True)
+    assert _scan(data).dictionaries == 2
+    with pytest.raises(BadBodyError, match="not there"):
+        _scan(splice(data, 1, 0))
+
+
+def test_a_table_before_its_message() -> None:
+    data = stream(TABLE)
+    start = parts(data)[1].start
+    root = start + struct.unpack_from("<I", data, start)[0]
+    with pytest.raises(BadBodyError, match="points before"):
+        _scan(data[:root] + struct.pack("<i", 1 << 20) + data[root + 4 :])
+
+
+def test_counts_of_buffers_that_make_up_for_each_other() -> None:
+    """Two columns of views with 33 and 44 buffers say -1 and 78."""
+    views = struct.pack("<i4sii", 16, b"xxxx", 0, 0) * 10
+    columns = [
+        pa.Array.from_buffers(pa.string_view(), 10, [None, pa.py_buffer(views), *[pa.py_buffer(b"x" * 16)] * count])
+        for count in (33, 44)
+    ]
+    data = stream(pa.table(columns, names=["a", "b"]))
+    assert _scan(data).columns == 2
+    with pytest.raises(BadBodyError, match="number of buffers"):
+        _scan(patch(patch(data, 33, -1), 44, 78))
+
+
+def test_an_arrow_file_is_no_stream() -> None:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, TABLE.schema) as writer:
+        writer.write_table(TABLE)
+    with pytest.raises(BadBodyError):
+        _scan(bytes(sink.getvalue()))
+
+
+def test_announced_rows() -> None:
+    assert _scan(stream(TABLE, 100), rows=1000).rows == 1000
+    for rows in (999, 1001):
+        with pytest.raises(BadBodyError, match=f"1000 rows where {rows} were announced"):
+            _scan(stream(TABLE, 100), rows=rows)
+
+
+def test_limits_are_met_exactly() -> None:
+    data = stream(TABLE, 100)
+    _scan(data, max_rows=1000, max_bytes=len(data))
+    with pytest.raises(TooLargeError, match="more than 999 rows.*FRAMEWIRE_MAX_ROWS"):
+        _scan(data, max_rows=999)
+    with pytest.raises(TooLargeError, match=f"{len(data)} bytes.*FRAMEWIRE_MAX_BODY_BYTES"):
+        _scan(data, max_bytes=len(data) - 1)
+
+
+def test_decompressed_bytes_are_bounded_across_batches_and_dictionaries() -> None:
+    table = pa.table({"z": np.zeros(10_000), "d": pa.array(["x" * 10_000] * 10_000).dictionary_encode()})
+    data = stream(table, 1000, compression="zstd")
+    shape = _scan(data, allow_compression=True)
+    assert len(data) < 20_000 < 130_000 < shape.expanded_bytes
+    _scan(data, allow_compression=True, max_bytes=shape.expanded_bytes)
+    with pytest.raises(TooLargeError, match="once decoded"):
+        _scan(data, allow_compression=True, max_bytes=shape.expanded_bytes - 1)
+
+
+@pytest.fixture(autouse=True)
+def _no_schema_is_remembered() -> None:
+    """Tests change the limits under which a schema was read before."""
+    framing._remembered_schema.cache_clear()
+
+
+def test_columns_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"x": pa.array([{"a": 1, "b": 2}]), "y": [1]})
+    monkeypatch.setattr(wire, "MAX_COLUMNS", 4)
+    assert _scan(stream(table)).columns == 2
+    framing._remembered_schema.cache_clear()
+    monkeypatch.setattr(wire, "MAX_COLUMNS", 3)
+    with pytest.raises(TooLargeError, match="more than 3 columns"):
+        _scan(stream(table))
+
+
+def test_nesting_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    kind: pa.DataType = pa.int8()
+    for _ in range(60):
+        kind = pa.list_(kind)
+    data = stream(pa.table({"x": pa.array([], kind)}))
+    assert _scan(data).columns == 1
+    framing._remembered_schema.cache_clear()
+    monkeypatch.setattr(framing._schema, "MAX_DEPTH", 59)
+    with pytest.raises(BadBodyError, match="deeper than 59 levels"):
+        _scan(data)
+
+
+def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(framing, "MAX_MESSAGES", 10)
+    assert _scan(stream(TABLE, 100)).batches == 10
+    with pytest.raises(TooLargeError, match="more than 10 batches"):
+        _scan(stream(TABLE, 99))
+
+
+def test_many_small_batches_are_ours_only_without_empty_ones() -> None:
+    empty = pa.array([], pa.int64())
+    table = pa.table({"x": pa.chunked_array([empty] * 10_000 + [pa.array([1])])})
+    with pytest.raises(TooLargeError, match="without rows"):
+        _scan(stream(table))
+    assert _scan(b"".join(write.encode(table).parts)).batches == 1
+
+
+def test_no_value_is_in_a_message() -> None:
+    """Names of columns are; what is in them is not."""
+    table = pa.table({"colour": ["secret-value"] * 100})
+    data = bytearray(stream(table))
+    messages = set()
+    for place in range(len(data) - 8):
+        changed = data[:place] + b"\xff" + data[place + 1 :]
+        try:
+            read.decode(pa.py_buffer(bytes(changed)), rows=100, max_rows=100, max_bytes=10**6)
+        except (BadBodyError, TooLargeError) as exc:
+            messages.add(str(exc))
+    assert len(messages) > 5
+    assert not [text for text in messages if "secret" in text]
+
+
+# --- what values come to ----------------------------------------------------------------------------------------------
+
+
+@given(tables(kinds={"string", "string_view", "binary_view", "dictionary", "int32"}, max_columns=2))
+def test_expanded_bytes_are_at_least_the_texts_written_out(table: pa.Table) -> None:
+    total = check_expanded(table, _GENEROUS, stored_bytes=table.nbytes)
+    assert total >= table.nbytes
+    shown = 0
+    for column in table.cast(types.plain_schema(table.schema)).columns:
+        plain = column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+        if plain.type in (pa.string(), pa.large_string(), pa.large_binary(), pa.binary()):
+            shown += pc.sum(pc.binary_length(plain)).as_py() or 0
+    assert total >= shown
+
+
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+def test_views_are_counted_exactly_at_the_bound(kind: pa.DataType) -> None:
+    one = pa.array(["x" * 1000], pa.string()).cast(kind)
+    views = np.tile(np.frombuffer(one.buffers()[1], np.uint8)[:16], 50)
+    shared = pa.table({"x": pa.Array.from_buffers(kind, 50, [None, pa.py_buffer(views), one.buffers()[2]])})
+    nbytes = shared.nbytes
+    exact = 50 * 16 + 50 * 1000
+    assert check_expanded(shared, exact, stored_bytes=nbytes) == exact
+    with pytest.raises(TooLargeError, match=f"{exact} bytes once written out, above {exact - 1}"):
+        check_expanded(shared, exact - 1, stored_bytes=nbytes)
+
+
+def test_what_lies_under_a_null_does_not_count() -> None:
+    one = pa.array(["x" * 1000], pa.string_view())
+    views = pa.py_buffer(bytes(one.buffers()[1])[:16] * 50)
+    shown = {}
+    for bitmap in (b"\xff" * 7, b"\x03" + bytes(6)):
+        array = pa.Array.from_buffers(one.type, 50, [pa.py_buffer(bitmap), views, one.buffers()[2]])
+        shown[array.null_count] = array
+    held = one.buffers()[2].size
+    assert check_expanded(pa.table({"x": shown[48]}), 3000, stored_bytes=held) == max(2000, held)
+    with pytest.raises(TooLargeError, match="50000 bytes"):
+        check_expanded(pa.table({"x": shown[0]}), 3000, stored_bytes=held)
+
+
+def test_offsets_that_fall_hide_nothing() -> None:
+    """Values are looked at before they are validated: less than nothing is not taken off."""
+    offsets = pa.py_buffer(np.array([0, 5000, 0], np.int32))
+    words = pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"x" * 5000)])
+    table = pa.table({"x": pa.DictionaryArray.from_arrays(pa.array([0, 1]), words, safe=False)})
+    assert check_expanded(table, 10_000, stored_bytes=0) >= 5000
+    with pytest.raises(TooLargeError):
+        check_expanded(table, 4_000, stored_bytes=0)
+
+
+@pytest.mark.parametrize("index", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()])
+@pytest.mark.parametrize("value", [pa.string(), pa.large_binary(), pa.string_view()])
+def test_dictionaries_are_counted_exactly_at_the_bound(index: pa.DataType, value: pa.DataType) -> None:
+    words = pa.array(["x" * 1000, "y"]).cast(value)
+    codes = pa.array([0] * 50 + [1] * 50 + [None] * 50, index)
+    table = pa.table({"x": pa.DictionaryArray.from_arrays(codes, words)})
+    exact = 50 * 1000 + 50
+    assert check_expanded(table, exact, stored_bytes=0) == exact
+    with pytest.raises(TooLargeError):
+        check_expanded(table, exact - 1, stored_bytes=0)
+    loose = check_expanded(table, _GENEROUS, stored_bytes=0)
+    assert exact <= loose == 150 * 1000
+
+
+def test_a_dictionary_counts_for_every_batch_that_reads_it() -> None:
+    words = pa.array([f"{i:0100d}" for i in range(1000)])
+    chunks = [pa.DictionaryArray.from_arrays(pa.array([i]), words) for i in range(100)]
+    table = pa.table({"x": pa.chunked_array(chunks)})
+    with pytest.raises(TooLargeError):
+        check_expanded(table, 10_000_000, stored_bytes=len(words) * 104)
+
+
+def test_every_part_of_the_framing_is_looked_at() -> None:
+    """A byte of metadata that can be anything is one that nobody checks: the scan alone must see most changes."""
+    data = stream(pa.table({"a": pa.array([1, None, 3]), "s": ["x", "yy", None]}))
+    part = parts(data)[1]
+    seen = 0
+    for place in range(part.start, part.body):
+        try:
+            _scan(data[:place] + bytes([data[place] ^ 0x40]) + data[place + 1 :], rows=3)
+        except (BadBodyError, TooLargeError):
+            seen += 1
+    # What is left: paddings, offsets of empty bitmaps, and vtables' slack.
+    assert seen > 0.6 * (part.body - part.start)
+
+
+# --- one small batch --------------------------------------------------------------------------------------------------
+
+
+def _judged(data: bytes, *, one_by_one: bool) -> StreamShape | str:
+    """What the scan says, with or without the look at single batches number by number."""
+    with pytest.MonkeyPatch.context() as patched:
+        if not one_by_one:
+            patched.setattr("framewire.arrow.framing._batches.bytes_if_good", lambda *_, **__: None)
+        try:
+            return _scan(data, allow_compression=True)
+        except (BadBodyError, TooLargeError) as exc:
+            return str(exc)
+
+
+@given(tables(), st.data())
+def test_a_single_batch_is_judged_alike_either_way(table: pa.Table, data: st.DataObject) -> None:
+    """Numbers of the batch's metadata replaced by others: what one check takes, so does the other, for the same bytes."""
+    written = bytearray(stream(table.combine_chunks()))
+    assert _judged(bytes(written), one_by_one=True) == _judged(bytes(written), one_by_one=False)
+    last = parts(bytes(written))[-1]
+    for _ in range(8):
+        place = last.start + 8 * data.draw(st.integers(0, (last.body - last.start) // 8 - 1))
+        old = struct.unpack_from("<q", written, place)[0]
+        new = data.draw(st.sampled_from([old + 1, old - 1, old + 8, old - 8, old * 2, -1, 0, 1, 2**40, 2**62]))
+        struct.pack_into("<q", written, place, min(max(new, -(2**63)), 2**63 - 1))
+        assert _judged(bytes(written), one_by_one=True) == _judged(bytes(written), one_by_one=False)
+        if data.draw(st.booleans()):
+            struct.pack_into("<q", written, place, old)
+
+
+def test_a_single_batch_is_taken_number_by_number() -> None:
+    """The faster way is the one that is gone: not a batch of these falls back to the full check."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("framewire.arrow.framing._batches.Batches._lengths", None)
+        for kind in (pa.int64(), pa.string(), pa.string_view(), pa.list_(pa.int8()), pa.bool_(), pa.null()):
+            column = pa.array([None, None, None], kind)
+            assert _scan(stream(pa.table({"x": column, "y": [1, 2, 3]}))).rows == 3

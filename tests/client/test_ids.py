@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+from framewire.client._plan import _check_ids
+from framewire.errors import BadBodyError
+from framewire.selection import parse_row_ids
+
+ROWS = 100_000
+CUTS = [[0, ROWS], [0, 40_000, ROWS], [0, 0, 1, ROWS]]
+
+
+def _table(ids: npt.NDArray[np.int64], cuts: list[int]) -> pa.Table:
+    parts = [ids[a:b] for a, b in pairwise(cuts)]
+    return pa.table({"_row_id": pa.chunked_array([pa.array(part, pa.int64()) for part in parts], pa.int64())})
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_ids_in_any_chunks_are_taken(cuts: list[int]) -> None:
+    ids = np.arange(ROWS)
+    _check_ids(_table(ids, cuts), None)
+    _check_ids(_table(ids + 7, cuts), parse_row_ids([f"7-{ROWS + 6}"]))
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+@pytest.mark.parametrize("place", [0, 39_999, 40_000, ROWS - 1])
+def test_one_other_id_is_noticed_wherever_it_is(cuts: list[int], place: int) -> None:
+    ids = np.arange(ROWS)
+    ids[place] += 1
+    for rows in (None, parse_row_ids([f"0-{ROWS - 1}"])):
+        with pytest.raises(BadBodyError, match="other rows"):
+            _check_ids(_table(ids, cuts), rows)
