@@ -572,3 +572,53 @@ def test_missing_pandas_is_said_plainly(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(S2SPError, match=r"pip install 'framewire\[pandas\]'"):
         to_form(pa.table({"_row_id": [0]}), Form.PANDAS_FRAME)
+
+
+# --- text cast to views -----------------------------------------------------------------------------------------------
+
+
+def spread(values: list[str], dtype: pa.DataType, buffer_bytes: int) -> pa.Array:
+    """``values`` in a data buffer of ``buffer_bytes`` bytes: one more, in the middle, is as long as that takes."""
+    middle = len(values) // 2
+    head, tail = (b"".join(text.encode() for text in part) for part in (values[:middle], values[middle:]))
+    data = np.zeros(buffer_bytes, np.uint8)
+    data[: len(head)] = np.frombuffer(head, np.uint8)
+    data[buffer_bytes - len(tail) :] = np.frombuffer(tail, np.uint8)
+    lengths = [len(text.encode()) for text in values]
+    lengths.insert(middle, buffer_bytes - len(head) - len(tail))
+    width = np.int32 if dtype in (pa.string(), pa.binary()) else np.int64
+    offsets = np.concatenate(([0], np.cumsum(lengths))).astype(width)
+    return pa.Array.from_buffers(dtype, len(lengths), [None, pa.py_buffer(offsets), pa.py_buffer(data)])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "buffer_bytes"),
+    [
+        *((dtype, size) for dtype in (pa.string(), pa.binary()) for size in (2**31 - 2, 2**31 - 1)),
+        *((dtype, 2**31 + extra) for dtype in (pa.large_string(), pa.large_binary()) for extra in (-1, 0, 1, 100)),
+    ],
+    ids=str,
+)
+def test_text_at_the_reach_of_a_view(dtype: pa.DataType, buffer_bytes: int) -> None:
+    values = ["first", "a text longer than twelve bytes", "é" * 20, "the last, longer than twelve bytes"]
+    array = spread(values, dtype, buffer_bytes)
+    frame: Any = to_form(pa.table({"c": array}), Form.POLARS_FRAME)
+    lengths = frame["c"].bin.size() if "binary" in str(dtype) else frame["c"].str.len_bytes()
+    assert lengths.to_list()[2] == buffer_bytes - sum(len(text.encode()) for text in values)
+    shown = [frame["c"][at] for at in (0, 1, 3, 4)]
+    assert [text if isinstance(text, str) else text.decode() for text in shown] == values
+
+
+@pytest.mark.parametrize("dtype", [pa.string(), pa.large_string(), pa.binary(), pa.large_binary()], ids=str)
+def test_large_text_columns_keep_values_nulls_and_chunks(dtype: pa.DataType) -> None:
+    values = [None if at % 7 == 0 else f"{at} é"[: at % 5 * 9] + "and more text" * (at % 3) for at in range(30_000)]
+    array = pa.array([text if text is None else text.encode() for text in values], pa.large_binary()).cast(dtype)
+    chunks = [array.slice(3, 20_000), array.slice(0, 0), array.slice(11, 13), array, pa.nulls(5, dtype)]
+    table = pa.table({"a": pa.chunked_array(chunks), "b": pa.chunked_array(chunks), "n": range(50_018)})
+    for part in (table, table.slice(7), table.slice(19_990, 30_000)):
+        frame: Any = to_form(part, Form.POLARS_FRAME)
+        expected = part["a"].to_pylist()
+        assert part.nbytes > 1 << 20
+        assert frame["a"].to_list() == frame["b"].to_list() == expected
+        assert frame["n"].to_list() == part["n"].to_pylist()
+        assert frame["a"].null_count() == part["a"].null_count
