@@ -124,6 +124,12 @@ class UnsupportedTypeError(PublishError, TypeError):
 
     code = "unsupported_type"
 
+    @classmethod
+    def of_column(cls, path: str, dtype: object, hint: str) -> UnsupportedTypeError:
+        """The error for a column, or the part of one at ``path`` (``x.field``, ``x[]``)."""
+        message = f"Column {path!r} is {dtype}, which has no exact form on the wire."
+        return cls(message, hint=hint, details={"column": path, "type": str(dtype)})
+
 
 class UnsupportedValueError(PublishError, ValueError):
     """A single value has no exact form in its column; the message names column, row and kind of value."""

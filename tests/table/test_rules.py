@@ -16,7 +16,7 @@ from pandas.tests.extension.decimal import DecimalArray
 
 from framewire import to_table
 from framewire.errors import UnsupportedValueError
-from framewire.table._empties import rebuild_empties
+from framewire.table._sliced_empties import rebuild_sliced_empties
 
 NOON = dt.datetime(2020, 7, 1, 12)
 FAR = 86_400_000 * 2**31
@@ -136,7 +136,7 @@ def test_slices_of_nothing_come_over_the_c_interface(name: str) -> None:
     table = pa.table({"x": EMPTY[name]})
     assert to_table(Foreign(table))["x"].to_pylist() == EMPTY[name].to_pylist()
     assert to_table(Foreign(pa.concat_tables([table, table])))["x"].to_pylist() == EMPTY[name].to_pylist() * 2
-    rebuilt = rebuild_empties(table)
+    rebuilt = rebuild_sliced_empties(table)
     rebuilt.validate(full=True)
     assert rebuilt.schema == table.schema
     assert rebuilt.to_pylist() == table.to_pylist()
@@ -155,7 +155,7 @@ def test_extension_types_and_run_ends_survive_the_rebuilding() -> None:
     lists = pa.ListArray.from_arrays([0, 0], pa.nulls(1, pa.string())[1:])
     for array in (uuids, runs):
         both = pa.StructArray.from_arrays([lists, array[:1]], ["empty", "x"])
-        assert rebuild_empties(pa.table({"x": both}))["x"].to_pylist() == both.to_pylist()
+        assert rebuild_sliced_empties(pa.table({"x": both}))["x"].to_pylist() == both.to_pylist()
 
 
 def test_an_enum_without_rows_keeps_its_categories() -> None:

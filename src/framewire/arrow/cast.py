@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pyarrow as pa
-from pyarrow import types as is_
+
+from framewire.arrow import types
+from framewire.arrow.nested import children, with_children
 
 
 def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -13,34 +15,23 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=schema) if columns else table
 
 
-def cast_column(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
-    """``column`` as ``kind``; see :func:`cast_array`."""
-    return pa.chunked_array([cast_array(chunk, kind) for chunk in column.chunks], kind)
+def cast_column(column: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:
+    """``column`` as ``dtype``; see :func:`cast_array`."""
+    return pa.chunked_array([cast_array(chunk, dtype) for chunk in column.chunks], dtype)
 
 
-def cast_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """``array`` as ``kind``, which has the same nesting and differs in its leaves only.
+def cast_array(array: pa.Array, dtype: pa.DataType) -> pa.Array:
+    """``array`` as ``dtype``, which has the same nesting and differs in its leaves only.
 
     Raises:
         pyarrow.ArrowInvalid: A value of a leaf would change, one that lies under a null parent included.
     """
-    if array.type.equals(kind, check_metadata=True):
+    if array.type.equals(dtype, check_metadata=True):
         return array
     if isinstance(array.type, pa.BaseExtensionType):
-        return cast_array(array.storage, kind)
-    if is_.is_dictionary(kind):
-        values = cast_array(array.dictionary, kind.value_type)
-        return pa.DictionaryArray.from_arrays(array.indices, values, ordered=kind.ordered, safe=False)
-    if is_.is_struct(kind) and len(kind):
-        children = [cast_array(array.field(at), field.type) for at, field in enumerate(kind)]
-        mask = array.is_null() if array.null_count else None
-        return pa.StructArray.from_arrays(children, fields=list(kind), mask=mask)
-    if is_.is_map(kind):
-        parts = [cast_array(array.keys, kind.key_type), cast_array(array.items, kind.item_type)]
-        child = pa.StructArray.from_arrays(parts, fields=[kind.key_field, kind.item_field])
-    elif is_.is_list(kind) or is_.is_large_list(kind) or is_.is_fixed_size_list(kind):
-        child = cast_array(array.values, kind.value_type)
-    else:
-        return array.cast(kind)
-    own = array.buffers()[: 1 if is_.is_fixed_size_list(kind) else 2]
-    return pa.Array.from_buffers(kind, len(array), own, offset=array.offset, children=[child])
+        return cast_array(array.storage, dtype)
+    fields = types.children(dtype)
+    if not fields:
+        return array.cast(dtype)
+    cast = [cast_array(child, field.type) for child, field in zip(children(array), fields, strict=True)]
+    return with_children(array, cast, dtype)

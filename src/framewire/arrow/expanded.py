@@ -14,15 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framewire.arrow.nested import children
+from framewire.arrow.types import any_type, is_view
 from framewire.errors import TooLargeError
 
-__all__ = ["Growth", "MayBeTooLarge", "check_expanded"]
+__all__ = ["ExpandedSize", "NeedsExactCount", "check_expanded"]
 
-_types = pa.types
 _Ints = npt.NDArray[np.int64]
 
 
-class Growth:
+class ExpandedSize:
     """What arrays come to when they are written out, bounded as each is about to be read. Threads may share one.
 
     It takes rows times the longest value, so it may refuse what :func:`check_expanded` would count and let pass.
@@ -40,7 +41,7 @@ class Growth:
         """Count one array.
 
         Raises:
-            MayBeTooLarge: With it they may come to more.
+            NeedsExactCount: With it they may come to more.
             IndexError: A dictionary's index lies outside of it.
         """
         if not _expands(array.type):
@@ -49,10 +50,10 @@ class Growth:
         with self._lock:
             self._left -= grown
             if self._left < 0:
-                raise MayBeTooLarge
+                raise NeedsExactCount
 
 
-class MayBeTooLarge(Exception):
+class NeedsExactCount(Exception):
     """The bound does not tell."""
 
 
@@ -84,38 +85,30 @@ def check_expanded(table: pa.Table, max_bytes: int, *, stored_bytes: int) -> int
     )
 
 
-def _expands(kind: pa.DataType) -> bool:
-    """Whether a type holds, at any depth, values that may come to more than their bytes."""
-    if kind.num_fields == 0:
-        return _is_view(kind) or bool(_types.is_dictionary(kind))
-    return any(_expands(kind.field(i).type) for i in range(kind.num_fields))
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(_types.is_string_view(kind) or _types.is_binary_view(kind))
+def _expands(dtype: pa.DataType) -> bool:
+    """Whether a type holds, at any depth, values that may take more bytes once materialised."""
+    return any_type(lambda part: is_view(part) or bool(pa.types.is_dictionary(part)), dtype)
 
 
 def _growth(array: pa.Array, exact: bool) -> int:
     """How many more bytes an array comes to than it has."""
-    kind = array.type
-    if _is_view(kind):
+    dtype = array.type
+    if is_view(dtype):
         held = sum(int(data.size) for data in array.buffers()[2:])
         if not held:
             return 0  # all that it can show lies in its views; what claims to be longer is no valid view
         return max(_shown(_view_sizes(array), array, exact) - held, 0)
-    if _types.is_dictionary(kind):
+    if pa.types.is_dictionary(dtype):
         sizes = _value_sizes(array.dictionary)
         shown = len(array) * int(sizes.max(initial=0))
         if exact:
             shown = int(sizes[_codes(array.indices.drop_null())].sum())
         # Its values are stored once, however many chunks show them, and whoever reads them does so for each chunk.
         return max(shown, int(array.dictionary.nbytes))
-    if not _expands(kind):
+    if not _expands(dtype):
         return 0
-    if _types.is_struct(kind):
-        return sum(_growth(array.field(i), exact) for i in range(kind.num_fields))
-    # Lists: Arrow's offsets only rise, so that no item is in two lists.
-    return _growth(array.values, exact)
+    # Offsets of lists only rise in Arrow, so no item is in two lists.
+    return sum(_growth(child, exact) for child in children(array))
 
 
 def _codes(indices: pa.Array) -> npt.NDArray[Any]:
@@ -147,11 +140,11 @@ def _shown(sizes: npt.NDArray[np.uint32], array: pa.Array, exact: bool) -> int:
 
 def _value_sizes(values: pa.Array) -> _Ints:
     """Bytes of each value of a dictionary, whose values are never nested."""
-    kind = values.type
-    if _is_view(kind):
+    dtype = values.type
+    if is_view(dtype):
         return _view_sizes(values).astype(np.int64)
-    if kind.num_buffers == 3:
-        wide = _types.is_large_string(kind) or _types.is_large_binary(kind)
+    if dtype.num_buffers == 3:
+        wide = pa.types.is_large_string(dtype) or pa.types.is_large_binary(dtype)
         offsets = values.buffers()[1]
         if offsets is None or len(values) == 0:
             return np.zeros(len(values), np.int64)
@@ -159,4 +152,4 @@ def _value_sizes(values: pa.Array) -> _Ints:
         ends = np.frombuffer(offsets, dtype, len(values) + 1, values.offset * dtype.itemsize)
         lengths: _Ints = np.maximum(np.diff(ends.astype(np.int64)), 0)
         return lengths
-    return np.full(len(values), -(-kind.bit_width // 8), np.int64)
+    return np.full(len(values), -(-dtype.bit_width // 8), np.int64)

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.ipc
 
-from framewire.arrow.expanded import Growth, MayBeTooLarge, check_expanded
+from framewire.arrow.expanded import ExpandedSize, NeedsExactCount, check_expanded
 from framewire.arrow.framing import scan
 from framewire.arrow.validity import validate as validate_values
 from framewire.errors import BadBodyError, TooLargeError
@@ -60,10 +60,10 @@ def decode(
 def _validate(table: pa.Table, max_bytes: int, *, stored_bytes: int) -> None:
     # Validation reads every byte that a view shows, and a thousand views can show the same megabyte: so each array is weighed
     # before it is read, while what is weighed is still in the processor's cache.
-    growth = Growth(max_bytes, stored_bytes=stored_bytes)
+    growth = ExpandedSize(max_bytes, stored_bytes=stored_bytes)
     try:
         validate_values(table, growth.add)
-    except MayBeTooLarge:
+    except NeedsExactCount:
         check_expanded(table, max_bytes, stored_bytes=stored_bytes)
         validate_values(table)
 

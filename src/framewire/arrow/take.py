@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from framewire.arrow.bits import as_buffer, read_bits
-from framewire.arrow.types import is_view
+from framewire.arrow.nested import children, with_children
+from framewire.arrow.types import any_type, is_view, map_type
 
 __all__ = ["filter_rows", "int64_array", "rows_without_columns", "take_rows", "take_table"]
 
@@ -19,88 +19,39 @@ _SHADOW = pa.binary(16)
 
 def take_rows(array: pa.Array, indices: Any) -> pa.Array:
     """The rows at ``indices`` (an integer Arrow array), in that order. Views keep all bytes: compact the result."""
-    return _unshadow(_shadow(array).take(indices), array) if _has_views(array.type) else array.take(indices)
+    return _unshadow(_shadow(array).take(indices), array) if any_type(is_view, array.type) else array.take(indices)
 
 
 def filter_rows(array: pa.Array, mask: Any) -> pa.Array:
     """The rows where ``mask`` (a boolean Arrow array) is true. Views keep all bytes: compact the result."""
-    return _unshadow(_shadow(array).filter(mask), array) if _has_views(array.type) else array.filter(mask)
+    return _unshadow(_shadow(array).filter(mask), array) if any_type(is_view, array.type) else array.filter(mask)
 
 
-def _has_views(kind: pa.DataType) -> bool:
-    if isinstance(kind, pa.BaseExtensionType):
-        return _has_views(kind.storage_type)
-    return is_view(kind) or any(_has_views(kind.field(i).type) for i in range(kind.num_fields))
-
-
-def _children(array: pa.Array) -> list[pa.Array]:
-    """Children as the array's own offset sees them: a struct's are cut to it, all others' are whole."""
-    if pa.types.is_struct(array.type):
-        return [array.field(i) for i in range(array.type.num_fields)]
-    return [array.values]
-
-
-def own_buffers(array: pa.Array) -> list[pa.Buffer | None]:
-    """The buffers of the array itself, without its children's."""
-    kind = array.type
-    if pa.types.is_struct(kind) or pa.types.is_fixed_size_list(kind):
-        return list(array.buffers()[:1])
-    if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        return list(array.buffers()[:3])
-    return list(array.buffers()[:2]) if kind.num_fields else list(array.buffers())
-
-
-def _shadow_type(kind: pa.DataType) -> pa.DataType:
-    if isinstance(kind, pa.BaseExtensionType):
-        return _shadow_type(kind.storage_type)
-    if is_view(kind):
-        return _SHADOW
-    if not _has_views(kind):
-        return kind
-    fields = [kind.field(i).with_type(_shadow_type(kind.field(i).type)) for i in range(kind.num_fields)]
-    if pa.types.is_struct(kind):
-        return pa.struct(fields)
-    if pa.types.is_map(kind):
-        return pa.map_(fields[0].type.field(0), fields[0].type.field(1), kind.keys_sorted)
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(fields[0], kind.list_size)
-    if pa.types.is_large_list(kind):
-        return pa.large_list(fields[0])
-    if pa.types.is_list_view(kind):
-        return pa.list_view(fields[0])
-    return pa.large_list_view(fields[0]) if pa.types.is_large_list_view(kind) else pa.list_(fields[0])
+def _shadow_type(dtype: pa.DataType) -> pa.DataType:
+    return map_type(lambda leaf: _SHADOW if is_view(leaf) else leaf, dtype)
 
 
 def _shadow(array: pa.Array) -> pa.Array:
     """The same memory under a type in which every view is a 16-byte value."""
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _shadow(array.storage)
-    if is_view(kind):
+    if is_view(array.type):
         return pa.Array.from_buffers(_SHADOW, len(array), array.buffers()[:2], offset=array.offset)
-    if not _has_views(kind):
+    if not any_type(is_view, array.type):
         return array
-    children = [_shadow(child) for child in _children(array)]
-    if pa.types.is_struct(kind) and array.offset:
-        # The children are cut already, so the validity must be as well.
-        valid = None if array.null_count == 0 else as_buffer(read_bits(array.buffers()[0], array.offset, len(array)))
-        return pa.Array.from_buffers(_shadow_type(kind), len(array), [valid], children=children)
-    buffers = own_buffers(array)
-    return pa.Array.from_buffers(_shadow_type(kind), len(array), buffers, offset=array.offset, children=children)
+    return with_children(array, [_shadow(child) for child in children(array)], _shadow_type(array.type))
 
 
 def _unshadow(shadow: pa.Array, model: pa.Array) -> pa.Array:
     """The taken 16-byte values as views again, over the data buffers of the array that they came from."""
-    kind = model.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(kind, _unshadow(shadow, model.storage))
-    if is_view(kind):
+    dtype = model.type
+    if is_view(dtype):
         buffers = [*shadow.buffers(), *model.buffers()[2:]]
-        return pa.Array.from_buffers(kind, len(shadow), buffers, offset=shadow.offset)
-    if not _has_views(kind):
+        return pa.Array.from_buffers(dtype, len(shadow), buffers, offset=shadow.offset)
+    if not any_type(is_view, dtype):
         return shadow
-    children = [_unshadow(new, old) for new, old in zip(_children(shadow), _children(model), strict=True)]
-    return pa.Array.from_buffers(kind, len(shadow), own_buffers(shadow), offset=shadow.offset, children=children)
+    if isinstance(dtype, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(dtype, _unshadow(shadow, model.storage))
+    new = [_unshadow(taken, old) for taken, old in zip(children(shadow), children(model), strict=True)]
+    return with_children(shadow, new, dtype)
 
 
 def take_table(table: pa.Table, indices: pa.Array) -> pa.Table:
@@ -142,19 +93,19 @@ Touched: TypeAlias = "list[tuple[int, npt.NDArray[np.int64], int]]"
 
 
 def _numbers(
-    kind: pa.DataType, batches: list[pa.RecordBatch], at: int, touched: Touched, wanted: npt.NDArray[np.int64]
+    dtype: pa.DataType, batches: list[pa.RecordBatch], at: int, touched: Touched, wanted: npt.NDArray[np.int64]
 ) -> pa.Array | None:
     """Fixed-width values without nulls, straight from their buffers: a tenth of the time of a kernel call for each batch."""
-    if not pa.types.is_primitive(kind) or kind.bit_width not in _WIDTHS:
+    if not pa.types.is_primitive(dtype) or dtype.bit_width not in _WIDTHS:
         return None
-    values = np.empty(len(wanted), _WIDTHS[kind.bit_width])
+    values = np.empty(len(wanted), _WIDTHS[dtype.bit_width])
     for number, places, start in touched:
         chunk = batches[number].column(at)
         if chunk.null_count:
             return None
         data = np.frombuffer(chunk.buffers()[1], values.dtype, len(chunk), chunk.offset * values.itemsize)
         values[places] = data[wanted[places] - start]
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
+    return pa.Array.from_buffers(dtype, len(values), [None, pa.py_buffer(values)])
 
 
 _WIDTHS: Final = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}

@@ -1,7 +1,8 @@
-"""pa.Table -> pl.DataFrame. What Polars lacks is refused, what it would alter in silence is found before."""
+"""pa.Table -> pl.DataFrame. Types that Polars lacks are refused; values that it would alter silently are found before."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
@@ -10,16 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.ipc
 
+from framewire.arrow import nested, polars_types, types
+from framewire.arrow.ranges import Range
 from framewire.arrow.threads import in_threads
 from framewire.errors import BadBodyError
-from framewire.frame._exact import Limits, Target, clock, exact, is_plain, leaves, needs_a_look
+from framewire.frame._exact import FormLimits, day_range, exact, is_exact
 
 __all__ = ["to_polars"]
-
-_t = pa.types
-_ENUM_METADATA: Final = b"_PL_ENUM_VALUES"
-_INT64_MAX: Final = (1 << 63) - 1
-_MAX_DIGITS: Final = 38
 
 
 def to_polars(table: pa.Table) -> pl.DataFrame:
@@ -32,7 +30,7 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
     """
     # Without the schema's metadata: it means nothing to Polars, which panics when it is not UTF-8.
     table = table.replace_schema_metadata(None)
-    if _taken_as_it_is(table.schema):
+    if _holds_exactly(table.schema):
         return _convert(_text_as_views(table))
     columns = [exact(column, field, _POLARS) for column, field in zip(table.columns, table.schema, strict=True)]
     fields = [field.with_type(column.type) for column, field in zip(columns, table.schema, strict=True)]
@@ -70,28 +68,28 @@ _VIEWS: Final = {
 _THREADS_BYTES: Final = 1 << 20
 
 
-def _taken_as_it_is(schema: pa.Schema) -> bool:
-    """Whether Polars holds every value of every type exactly, so that no column needs a look. Asked once for each schema."""
+def _holds_exactly(schema: pa.Schema) -> bool:
+    """Whether Polars holds every value of every type as it is. Asked once for each schema."""
     key = schema.serialize().to_pybytes()
-    return _remembered(key) if len(key) <= _REMEMBERED_BYTES else _needs_no_look(schema)
+    return _remembered(key) if len(key) <= _REMEMBERED_BYTES else _are_exact(schema)
 
 
 @lru_cache(maxsize=64)
 def _remembered(key: bytes) -> bool:
-    return _needs_no_look(pa.ipc.read_schema(pa.py_buffer(key)))
+    return _are_exact(pa.ipc.read_schema(pa.py_buffer(key)))
 
 
-def _needs_no_look(schema: pa.Schema) -> bool:
-    return not any(_has_dictionary(field.type) or needs_a_look(field, _POLARS) for field in schema)
+def _are_exact(schema: pa.Schema) -> bool:
+    return all(is_exact(field, _POLARS) and not _has_dictionary(field.type) for field in schema)
 
 
-def _has_dictionary(type_: pa.DataType) -> bool:
+def _has_dictionary(dtype: pa.DataType) -> bool:
     """A serialized schema does not tell a dictionary of dictionaries from a plain one, and Enums are dictionaries as well."""
-    return _t.is_dictionary(type_) or any(_has_dictionary(type_.field(i).type) for i in range(type_.num_fields))
+    return types.any_type(pa.types.is_dictionary, dtype)
 
 
 _REMEMBERED_BYTES: Final = 16 << 10
-"""Longest schema that is remembered, so that a stranger's fill a megabyte at most."""
+"""Longest schema that is remembered, so that those of untrusted peers take a megabyte at most."""
 
 
 def _convert(table: pa.Table) -> pl.DataFrame:
@@ -113,7 +111,7 @@ def _convert(table: pa.Table) -> pl.DataFrame:
 
 
 class _Stream:
-    """A table of which nothing shows but its C stream."""
+    """A table that exports nothing but its C stream."""
 
     __slots__ = ("_table",)
 
@@ -124,73 +122,37 @@ class _Stream:
         return self._table.__arrow_c_stream__(requested_schema)
 
 
-def _leaf_type(type_: pa.DataType) -> pa.DataType | None:
-    if _t.is_decimal(type_):
-        return _decimal_type(type_)
-    if _t.is_date64(type_):
-        return pa.date32()  # Polars would make it a Datetime; the cast checks that these are whole days
-    if _t.is_timestamp(type_):
-        return type_ if type_.tz is None or _has_zone(type_.tz) else None
-    if _t.is_fixed_size_binary(type_):
-        return type_ if type_.byte_width else pa.binary()
-    return type_ if is_plain(type_) else None
+def _range(dtype: pa.DataType) -> Range:
+    return polars_types.exact_range(dtype) or day_range(dtype)
 
 
-def _decimal_type(type_: pa.DataType) -> pa.DataType | None:
-    """Polars has decimals of at most 38 digits whose scale lies between 0 and the precision."""
-    scale = max(type_.scale, 0)
-    precision = max(type_.precision + scale - type_.scale, scale)
-    if precision > _MAX_DIGITS:
-        return None
-    return pa.decimal128(precision, scale)
-
-
-def _has_zone(zone: str) -> bool:
-    """Whether Polars knows a time zone: the database's names and, of fixed offsets, whole hours."""
-    if "\0" in zone:  # the import would end there
-        return False
-    try:
-        pl.from_arrow(pa.array([], pa.timestamp("us", zone)))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
-        return False
-    return True
-
-
-def _limits(type_: pa.DataType) -> Limits:
-    if (_t.is_timestamp(type_) or _t.is_duration(type_)) and type_.unit == "s":
-        # Polars has no seconds: it multiplies by 1000, and wraps.
-        return -(_INT64_MAX // 1000), _INT64_MAX // 1000
-    return clock(type_)
-
-
-def _nested(type_: pa.DataType) -> bool:
+def _holds_nested(dtype: pa.DataType) -> bool:
     """Arrays of width 0 break the import; a struct's field names end at a NUL there."""
-    if _t.is_struct(type_):
-        return not any("\0" in type_.field(i).name for i in range(type_.num_fields))
-    return not _t.is_fixed_size_list(type_) or type_.list_size > 0
+    if pa.types.is_struct(dtype):
+        return not any("\0" in field.name for field in dtype)
+    return not pa.types.is_fixed_size_list(dtype) or dtype.list_size > 0
 
 
-_POLARS: Final = Target("Polars", _leaf_type, _limits, _nested)
+_POLARS: Final = FormLimits("Polars", polars_types.exact_type, _range, _holds_nested)
 
 
 def _check_enums(column: pa.ChunkedArray, field: pa.Field) -> None:
     """Refuse a dictionary with a value outside the categories in its metadata: Polars would make it null."""
-    for chunk in column.chunks:
-        for leaf, leaf_field in leaves(chunk, field) if _has_enum(field) else ():
-            if not _t.is_dictionary(leaf.type) or not _is_enum(leaf_field):
-                continue
-            dtype = _convert(pa.schema([leaf_field]).empty_table()).dtypes[0]
+    for chunk in column.chunks if _has_dictionary(field.type) else ():
+        for array, enum in _enums(chunk, field):
+            dtype = _convert(pa.schema([enum]).empty_table()).dtypes[0]
             if isinstance(dtype, pl.Enum):
-                values = leaf.dictionary.cast(pa.large_string()).drop_null()
+                values = array.dictionary.cast(pa.large_string()).drop_null()
                 known = pc.is_in(values, value_set=dtype.categories.to_arrow().cast(pa.large_string()))
                 if not pc.all(known, min_count=0).as_py():
                     raise BadBodyError(f"Column {field.name!r} is an Enum with a value outside its categories.")
 
 
-def _is_enum(field: pa.Field) -> bool:
-    return any(key.startswith(_ENUM_METADATA) for key in field.metadata or ())
-
-
-def _has_enum(field: pa.Field) -> bool:
-    type_ = field.type
-    return _is_enum(field) or any(_has_enum(type_.field(i)) for i in range(type_.num_fields))
+def _enums(array: pa.Array, field: pa.Field) -> Iterator[tuple[pa.Array, pa.Field]]:
+    """Dictionary arrays within ``array`` whose field is marked as an Enum, with that field."""
+    if pa.types.is_dictionary(array.type):
+        if types.is_enum(field):
+            yield array, field
+        return
+    for child, child_field in zip(nested.children(array), types.children(field.type), strict=True):
+        yield from _enums(child, child_field)

@@ -6,11 +6,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from framewire.frame._exact import Target, clock, exact, is_plain, refused_value
+from framewire.arrow.types import is_flat
+from framewire.frame._exact import FormLimits, day_range, exact, unsupported_value
 
 __all__ = ["to_rows"]
-
-_t = pa.types
 
 
 def to_rows(table: pa.Table) -> list[dict[str, Any]]:
@@ -23,7 +22,7 @@ def to_rows(table: pa.Table) -> list[dict[str, Any]]:
 
     Raises:
         UnsupportedTypeError: Python has no counterpart of a column's type.
-        UnsupportedValueError: A value has no exact counterpart: nanoseconds that are no whole microsecond, years
+        UnsupportedValueError: A value has no exact counterpart: nanoseconds that are not a whole microsecond, years
             outside 1 to 9999, a time of day beyond 24 hours.
     """
     names = table.column_names
@@ -31,28 +30,28 @@ def to_rows(table: pa.Table) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _leaf_type(type_: pa.DataType) -> pa.DataType | None:
+def _flat_type(dtype: pa.DataType) -> pa.DataType | None:
     # datetime counts microseconds. pyarrow would give pd.Timestamp for nanoseconds where pandas is installed, and cut
     # times of day; the checked cast lets through what is exact, and only that, everywhere.
-    if _t.is_timestamp(type_) and type_.unit == "ns":
-        return pa.timestamp("us", type_.tz)
-    if _t.is_duration(type_) and type_.unit == "ns":
+    if pa.types.is_timestamp(dtype) and dtype.unit == "ns":
+        return pa.timestamp("us", dtype.tz)
+    if pa.types.is_duration(dtype) and dtype.unit == "ns":
         return pa.duration("us")
-    if _t.is_time(type_) and type_.unit == "ns":
+    if pa.types.is_time(dtype) and dtype.unit == "ns":
         return pa.time64("us")
-    if _t.is_date64(type_):
+    if pa.types.is_date64(dtype):
         return pa.date32()
-    return type_ if is_plain(type_) else None
+    return dtype if is_flat(dtype) else None
 
 
-_PYTHON: Final = Target("Python", _leaf_type, clock, lambda type_: True)
+_PYTHON: Final = FormLimits("Python", _flat_type, day_range, lambda dtype: True)
 
 
 def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
     safe = exact(column, field, _PYTHON)
     values = _listed(safe)
     if values is None:
-        raise refused_value(safe, field, _PYTHON, lambda part: _listed(part) is None)
+        raise unsupported_value(safe, field, _PYTHON, lambda part: _listed(part) is None)
     return values
 
 

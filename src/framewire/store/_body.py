@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 
@@ -94,10 +93,5 @@ class Body:
         return Representation(write.gather(encoded.parts, encoded.nbytes), encoded.checksum)
 
 
-def _has_dictionaries(schema: Any) -> bool:
-    def within(dtype: pa.DataType) -> bool:
-        if pa.types.is_dictionary(dtype):
-            return True
-        return any(within(dtype.field(i).type) for i in range(dtype.num_fields))
-
-    return any(within(field.type) for field in schema)
+def _has_dictionaries(schema: pa.Schema) -> bool:
+    return any(types.any_type(pa.types.is_dictionary, field.type) for field in schema)

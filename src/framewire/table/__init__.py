@@ -4,7 +4,7 @@
 
     value -> pa.Table                       _rows, _pandas, _capsule: what its library hands over
           -> names and types                _check, _types: refused by name, before any value is read
-          -> validated, in few batches      _check, _empties, _chunks, _far
+          -> validated, in few batches      _check, _sliced_empties, _chunks, _time_range
           -> wire types                     _decode: run ends, list views and extension types decoded
           -> compacted                      framewire.arrow.compact: no byte of a row that is not in it
 """
@@ -23,8 +23,8 @@ from framewire.table import _capsule, _pandas, _rows
 from framewire.table._check import can_wait, check_names, column_names, validate, validate_later
 from framewire.table._chunks import merge_small
 from framewire.table._decode import decode_column
-from framewire.table._empties import rebuild_empties
-from framewire.table._far import check_far
+from framewire.table._sliced_empties import rebuild_sliced_empties
+from framewire.table._time_range import check_time_range
 from framewire.table._types import wire_field
 from framewire.typing import Tabular
 
@@ -81,14 +81,14 @@ def prepare(data: Tabular) -> Prepared:
     if not names:
         return Prepared(rows_without_columns(raw.num_rows), _nothing)
     fields = [wire_field(field) for field in raw.schema]  # refused types first: that needs no look at the values
-    raw = rebuild_empties(raw)
+    raw = rebuild_sliced_empties(raw)
     if not is_checked and can_wait(raw):
         with suppress(MustMove):
             return Prepared(compact(_in_wire_types(raw, fields), may_move=False), validate_later(raw))
     if not is_checked:
         validate(raw)
     merged = merge_small(raw)
-    check_far(merged)
+    check_time_range(merged)
     return Prepared(compact(_in_wire_types(merged, fields)), _nothing)
 
 

@@ -41,21 +41,21 @@ def from_polars(frame: Any) -> pa.Table:
         UnsupportedTypeError: A column, or a part of one, has a type without a form in Arrow.
     """
     check_names(frame.columns)
-    for name, kind in frame.schema.items():
-        _check_polars(kind, name)
+    for name, dtype in frame.schema.items():
+        _check_polars(dtype, name)
     # Not pa.table(): it imports pandas where that is installed, to see whether this is one of its frames.
     with pa.RecordBatchReader.from_stream(frame) as reader:
         return reader.read_all()
 
 
-def _check_polars(kind: Any, path: str) -> None:
-    name = type(kind).__name__ if not isinstance(kind, type) else kind.__name__
+def _check_polars(dtype: Any, path: str) -> None:
+    name = type(dtype).__name__ if not isinstance(dtype, type) else dtype.__name__
     if name in _POLARS_ONLY:
-        raise _unsupported(path, f"polars {name}", _POLARS_ONLY[name])
-    for field in getattr(kind, "fields", ()):
+        raise UnsupportedTypeError.of_column(path, f"polars {name}", _POLARS_ONLY[name])
+    for field in getattr(dtype, "fields", ()):
         _check_polars(field.dtype, f"{path}.{field.name}")
     for attribute in ("inner", "key", "value"):
-        if (inner := getattr(kind, attribute, None)) is not None and not callable(inner):
+        if (inner := getattr(dtype, attribute, None)) is not None and not callable(inner):
             _check_polars(inner, f"{path}[]")
 
 
@@ -76,8 +76,8 @@ def from_duckdb(relation: Any) -> pa.Table:
     try:
         names = list(relation.columns)
         check_names(names)
-        for name, kind in zip(names, relation.types, strict=True):
-            _check_duckdb(kind, name)
+        for name, dtype in zip(names, relation.types, strict=True):
+            _check_duckdb(dtype, name)
         # Not through the C stream, where duckdb's errors would come out as pyarrow's.
         return relation.to_arrow_table() if hasattr(relation, "to_arrow_table") else relation.fetch_arrow_table()
     except duckdb.ConnectionException as exc:
@@ -87,13 +87,13 @@ def from_duckdb(relation: Any) -> pa.Table:
         ) from exc
 
 
-def _check_duckdb(kind: Any, path: str) -> None:
-    if kind.id in _DUCKDB_LOSSY:
-        raise _unsupported(path, f"duckdb {kind}", _DUCKDB_LOSSY[kind.id])
-    if kind.id in _DUCKDB_NESTED:
-        for name, child in kind.children:
+def _check_duckdb(dtype: Any, path: str) -> None:
+    if dtype.id in _DUCKDB_LOSSY:
+        raise UnsupportedTypeError.of_column(path, f"duckdb {dtype}", _DUCKDB_LOSSY[dtype.id])
+    if dtype.id in _DUCKDB_NESTED:
+        for name, child in dtype.children:
             if hasattr(child, "id"):  # an array's size is among its children
-                _check_duckdb(child, f"{path}.{name}" if kind.id == "struct" else f"{path}[]")
+                _check_duckdb(child, f"{path}.{name}" if dtype.id == "struct" else f"{path}[]")
 
 
 def from_reader(reader: pa.RecordBatchReader) -> pa.Table:
@@ -125,11 +125,3 @@ def from_stream(data: Any) -> pa.Table:
             f"The Arrow stream of a {kind} cannot be read as a table: {type(exc).__name__}.",
             hint="A table's stream has a struct schema without null rows; the cause is chained to this error.",
         ) from exc
-
-
-def _unsupported(path: str, kind: str, hint: str) -> UnsupportedTypeError:
-    return UnsupportedTypeError(
-        f"Column {path!r} is {kind}, which has no exact form on the wire.",
-        hint=hint,
-        details={"column": path, "type": kind},
-    )

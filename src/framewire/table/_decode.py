@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
-from pyarrow import types as is_
 
+from framewire.arrow.items import Spans, as_list, decode_runs, relabel
 from framewire.arrow.take import take_rows
+from framewire.arrow.types import any_type, bare_type, is_list_view
 from framewire.errors import PublishError, UnsupportedValueError
-from framewire.table._items import Spans, as_list, relabel
-from framewire.table._types import bare, is_kept_dictionary
+from framewire.table._types import is_kept_dictionary
 
 _MAX_OFFSET: Final = (1 << 31) - 1
 
@@ -29,63 +27,51 @@ def decode_column(column: pa.ChunkedArray, target: pa.Field) -> pa.ChunkedArray:
 
 
 def _to_wire_type(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
-    return _decode(array, target, path) if _is_decoded(array.type) else relabel(array, target)
+    return _decode(array, target, path) if any_type(_is_rebuilt, array.type) else relabel(array, target)
 
 
-def _is_decoded(kind: pa.DataType) -> bool:
-    """Whether arrays of this type must be rebuilt; others differ from the target in labels only, if at all."""
-    if isinstance(kind, pa.BaseExtensionType):
-        return _is_decoded(kind.storage_type)
-    if is_.is_dictionary(kind):
-        return not is_kept_dictionary(kind) or _is_decoded(kind.value_type)
-    if is_.is_decimal(kind):
-        return not (is_.is_decimal128(kind) and 0 <= kind.scale <= kind.precision)
-    if is_.is_fixed_size_list(kind):
-        return kind.list_size == 0 or _is_decoded(kind.value_type)
-    if is_.is_map(kind):
-        return is_.is_dictionary(bare(kind.key_type)) or _is_decoded(kind.key_type) or _is_decoded(kind.item_type)
-    if is_.is_list_view(kind) or is_.is_large_list_view(kind) or is_.is_run_end_encoded(kind) or is_.is_date64(kind):
-        return True
-    if is_.is_fixed_size_binary(kind):
-        return bool(kind.byte_width == 0)
-    return is_.is_nested(kind) and any(_is_decoded(kind.field(i).type) for i in range(kind.num_fields))
+def _is_rebuilt(dtype: pa.DataType) -> bool:
+    """Whether arrays of this type, their children aside, are rebuilt; others differ from the target in labels only."""
+    if pa.types.is_dictionary(dtype):
+        return not is_kept_dictionary(dtype)
+    if pa.types.is_decimal(dtype):
+        return not (pa.types.is_decimal128(dtype) and 0 <= dtype.scale <= dtype.precision)
+    if pa.types.is_fixed_size_list(dtype):
+        return bool(dtype.list_size == 0)
+    if pa.types.is_map(dtype):
+        return bool(pa.types.is_dictionary(bare_type(dtype.key_type)))
+    if pa.types.is_fixed_size_binary(dtype):
+        return bool(dtype.byte_width == 0)
+    return bool(is_list_view(dtype) or pa.types.is_run_end_encoded(dtype) or pa.types.is_date64(dtype))
 
 
 def _decode(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
+    dtype = array.type
+    if isinstance(dtype, pa.BaseExtensionType):
         return _to_wire_type(array.storage, target, path)
-    if is_.is_run_end_encoded(kind):
+    if pa.types.is_run_end_encoded(dtype):
         return _to_wire_type(decode_runs(array), target, path)
-    if is_.is_dictionary(kind):
-        if not is_kept_dictionary(kind):
+    if pa.types.is_dictionary(dtype):
+        if not is_kept_dictionary(dtype):
             return _to_wire_type(take_rows(array.dictionary, array.indices), target, path)
         values = _to_wire_type(array.dictionary, target.value_type, path)
         return pa.DictionaryArray.from_arrays(array.indices, values, ordered=target.ordered)
-    if is_.is_struct(kind):
+    if pa.types.is_struct(dtype):
         # field() heeds the slice; what lies under null structs is compacted away later.
-        children = [
-            _to_wire_type(array.field(at), field.type, f"{path}.{field.name}") for at, field in enumerate(target)
-        ]
+        parts = [(array.field(at), field) for at, field in enumerate(target)]
+        children = [_to_wire_type(part, field.type, f"{path}.{field.name}") for part, field in parts]
         return pa.StructArray.from_arrays(children, fields=list(target), mask=_mask(array))
-    if is_.is_map(kind):
+    if pa.types.is_map(dtype):
         return _map(array, target, path)
-    if is_.is_fixed_size_list(kind) and kind.list_size:
+    if pa.types.is_fixed_size_list(dtype) and dtype.list_size:
         items = _to_wire_type(array.values, target.value_type, f"{path}[]")
-        items = items.slice(array.offset * kind.list_size, len(array) * kind.list_size)
+        items = items.slice(array.offset * dtype.list_size, len(array) * dtype.list_size)
         return pa.FixedSizeListArray.from_arrays(items, type=target, mask=_mask(array))
-    return _list(array, target, path) if is_.is_nested(kind) else _flat(array, target)
+    return _list(array, target, path) if pa.types.is_nested(dtype) else _flat(array, target)
 
 
 def _mask(array: pa.Array) -> pa.Array | None:
     return array.is_null() if array.null_count else None
-
-
-def decode_runs(array: pa.Array) -> pa.Array:
-    """Decoded by position, because pyarrow's own kernel knows neither views nor dictionaries."""
-    positions = pa.array(np.arange(len(array.values)))
-    runs = pa.RunEndEncodedArray.from_arrays(array.run_ends, positions)
-    return take_rows(array.values, pc.run_end_decode(runs.slice(array.offset, len(array))))
 
 
 def _list(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
@@ -96,7 +82,7 @@ def _list(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
 
 
 def _layout(target: pa.DataType, spans: Spans, path: str) -> tuple[Any, pa.Array]:
-    if is_.is_large_list(target):
+    if pa.types.is_large_list(target):
         return pa.LargeListArray, pa.array(spans.offsets, pa.int64())
     if spans.offsets[-1] > _MAX_OFFSET:
         raise PublishError(
@@ -110,10 +96,10 @@ def _map(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
     lists = as_list(array)
     spans = Spans(lists)
     keys, items = lists.values.field(0), lists.values.field(1)
-    while is_.is_dictionary(bare(keys.type)):
+    while pa.types.is_dictionary(bare_type(keys.type)):
         if isinstance(keys.type, pa.BaseExtensionType):
             keys = keys.storage
-        elif is_.is_run_end_encoded(keys.type):
+        elif pa.types.is_run_end_encoded(keys.type):
             keys = decode_runs(keys)
         else:
             keys = take_rows(keys.dictionary, keys.indices)
@@ -130,10 +116,9 @@ def _map(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
 
 
 def _flat(array: pa.Array, target: pa.DataType) -> pa.Array:
-    if is_.is_fixed_size_binary(array.type) and not is_.is_decimal(array.type):  # of no bytes
+    if pa.types.is_fixed_size_binary(array.type):  # of no bytes
         return pa.array([None if gone else b"" for gone in array.is_null().to_pylist()], target)
-    if is_.is_date64(
-        array.type
-    ):  # midnights, as validation left, and near ones; what nulls and slices hide may be others
+    if pa.types.is_date64(array.type):
+        # Validation left midnights in range; what nulls and slices hide may be anything.
         return array.cast(target, safe=False)
     return array.cast(target)  # a decimal to at least as many digits

@@ -88,7 +88,7 @@ def _column(series: Any, name: str) -> Any:
     if isinstance(dtype, pandas.SparseDtype):
         return _column(series.sparse.to_dense(), name)
     if type(dtype).__name__ in _TYPE_HINTS:
-        raise _refuse(name, dtype, _TYPE_HINTS[type(dtype).__name__])
+        raise UnsupportedTypeError.of_column(name, dtype, _TYPE_HINTS[type(dtype).__name__])
     if hasattr(series.array, "__arrow_array__") and type(dtype).__module__.partition(".")[0] == "pandas":
         return series.array.__arrow_array__()  # the nullable numbers and booleans: NA is null, NaN stays NaN
     return infer_column(_missing_as_none(list(series)), name)  # another library's dtype: by its values
@@ -98,7 +98,9 @@ def _numpy_column(series: Any, dtype: np.dtype[Any], name: str) -> Any:
     if dtype.kind == "O":
         return infer_column(_missing_as_none(series.tolist()), name)
     if dtype.kind not in "biufMm" or dtype.itemsize > 8:
-        raise _refuse(name, dtype, "Use .astype to make it a number of at most 64 bits, or text.")
+        raise UnsupportedTypeError.of_column(
+            name, dtype, "Use .astype to make it a number of at most 64 bits, or text."
+        )
     if not dtype.isnative:
         series = series.astype(dtype.newbyteorder("="))
     # Not from_pandas: NaN in a float column stays NaN. NaT is null.
@@ -108,7 +110,7 @@ def _numpy_column(series: Any, dtype: np.dtype[Any], name: str) -> Any:
 def _zoned(series: Any, dtype: Any, name: str) -> Any:
     zone = zone_of(dtype.tz)
     if zone is None:
-        raise _refuse(name, dtype, "Use .dt.tz_convert('UTC').")
+        raise UnsupportedTypeError.of_column(name, dtype, "Use .dt.tz_convert('UTC').")
     instants = pa.array(series.to_numpy(dtype=f"datetime64[{dtype.unit}]"))
     return instants.view(pa.timestamp(dtype.unit, zone[1]))
 
@@ -141,11 +143,3 @@ def _missing_as_none(values: list[Any]) -> list[Any]:
 
 def _is_nan(value: Any) -> bool:
     return isinstance(value, (float, np.floating)) and bool(value != value)
-
-
-def _refuse(name: str, dtype: Any, hint: str) -> UnsupportedTypeError:
-    return UnsupportedTypeError(
-        f"Column {name!r} is {dtype}, which has no exact form on the wire.",
-        hint=hint,
-        details={"column": name, "type": str(dtype)},
-    )

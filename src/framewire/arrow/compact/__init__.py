@@ -37,7 +37,7 @@ from framewire.arrow.compact._leaves import (
 from framewire.arrow.compact._views import MustMove
 from framewire.arrow.take import filter_rows, take_rows
 from framewire.arrow.threads import in_threads
-from framewire.arrow.types import is_view
+from framewire.arrow.types import is_enum, is_list_view, is_view
 from framewire.errors import UnsupportedTypeError
 
 if TYPE_CHECKING:
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
     from framewire.arrow.bits import Bits, Bools
 
 __all__ = ["MustMove", "compact", "filter_rows", "take_rows"]
-
-_ENUM_METADATA = b"_PL_ENUM_VALUES"
-"""Polars writes an Enum's categories under this key, or this with a version number behind it (2.1: ``..._VALUES2``)."""
 
 _MANY_ROWS = 1 << 20
 """Views that are worth threads."""
@@ -113,7 +110,7 @@ def _array(array: pa.Array, live: Bits | None, field: pa.Field) -> pa.Array:
         return _dictionary(array, live, field, None)
     if is_view(kind):
         return views(array, live, field)
-    if _types.is_list_view(kind) or _types.is_large_list_view(kind):
+    if is_list_view(kind):
         return _list_view(array, live, field)
     if _types.is_map(kind) or _types.is_list(kind) or _types.is_large_list(kind):
         return _list(array, live, field)
@@ -122,10 +119,7 @@ def _array(array: pa.Array, live: Bits | None, field: pa.Field) -> pa.Array:
     if _types.is_struct(kind):
         return _struct(array, live, field)
     if _types.is_union(kind) or _types.is_run_end_encoded(kind):
-        raise UnsupportedTypeError(
-            f"Column {field.name!r} has type {kind}, which has no exact form on the wire.",
-            hint="Decode it first: cast it to a plain type.",
-        )
+        raise UnsupportedTypeError.of_column(field.name, kind, "Decode it first: cast it to a plain type.")
     if _types.is_boolean(kind):
         return bools(array, live, field)
     if kind.num_buffers == 3:
@@ -227,7 +221,7 @@ def _dictionary(array: pa.Array, live: Bits | None, field: pa.Field, used: Bools
     indices = array.indices
     if used is None:
         used = _used(array, keep)
-    if any(key.startswith(_ENUM_METADATA) for key in field.metadata or ()) or used.all():
+    if is_enum(field) or used.all():
         values = _array(dictionary, None, pa.field("", kind.value_type))
         flat = fixed_width(indices, live, field)
     else:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from framewire.arrow.bits import as_array, as_buffer, exact_slice, hides, read_bits, same_buffer, unpack, zero_hidden
 from framewire.arrow.compact._views import pack_views
-from framewire.arrow.take import own_buffers
+from framewire.arrow.nested import own_buffers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
