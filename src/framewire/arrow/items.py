@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framewire.arrow.nested import children
 from framewire.arrow.take import take_rows
 from framewire.arrow.types import any_type, is_list_view
 
@@ -62,21 +63,23 @@ class Spans:
         else:
             bounds = np.asarray(lists.offsets).astype(np.int64)
             starts, lengths = bounds[:-1], np.diff(bounds)
+        end = int(starts[-1] + lengths[-1]) if len(lists) else 0
         if lists.null_count:
             lengths = np.where(np.asarray(lists.is_valid()), lengths, 0)
         self.offsets: Any = np.concatenate(([0], np.cumsum(lengths)))
-        # Position in the values of each shown item: its list's start and its place in the list.
-        self._positions = np.repeat(starts - self.offsets[:-1], lengths) + np.arange(self.offsets[-1])
+        total = int(self.offsets[-1])
+        self._first = end - total if total else 0
+        # Lists other than views lie end to end, unless null ones have items. None: the shown items are one slice.
+        self._positions: Any = None
+        if total and (is_list_view(dtype) or self._first != starts[0]):
+            # Position in the values of each shown item: its list's start and its place in the list.
+            self._positions = np.repeat(starts - self.offsets[:-1], lengths) + np.arange(total)
 
     def gather(self, values: pa.Array) -> pa.Array:
         """The shown items of ``values``; a slice where they lie end to end."""
-        positions = self._positions
-        if len(positions) == 0:
-            return values.slice(0, 0)
-        first = int(positions[0])
-        if int(positions[-1]) - first == len(positions) - 1 and bool((np.diff(positions) == 1).all()):
-            return values.slice(first, len(positions))
-        return take_rows(values, pa.array(positions))
+        if self._positions is None:
+            return values.slice(self._first, int(self.offsets[-1]))
+        return take_rows(values, pa.array(self._positions))
 
 
 def decode_runs(array: pa.Array) -> pa.Array:
@@ -104,13 +107,21 @@ def visible_leaves(
     elif pa.types.is_dictionary(dtype):
         yield from visible_leaves(take_rows(array.dictionary, array.indices), wanted, path)
     elif pa.types.is_struct(dtype):
-        shown = pa.array(np.arange(len(array)), mask=np.asarray(array.is_null())) if array.null_count else None
-        for at, field in enumerate(dtype):
-            child = array.field(at)
-            child = child if shown is None else take_rows(child, shown)
+        for child, field in zip(_shown_fields(array), dtype, strict=True):
             yield from visible_leaves(child, wanted, f"{path}.{field.name}")
     elif dtype.num_fields:
         lists = as_list(array)
         yield from visible_leaves(Spans(lists).gather(lists.values), wanted, f"{path}[]")
     else:
         yield array, path
+
+
+def _shown_fields(array: pa.Array) -> list[pa.Array]:
+    """A struct's fields, null where the struct is."""
+    if not array.null_count:
+        return children(array)
+    if not any_type(pa.types.is_run_end_encoded, array.type):
+        return list(array.flatten())
+    # flatten() cannot hide run ends, which have no validity of their own.
+    shown = pa.array(np.arange(len(array)), mask=np.asarray(array.is_null()))
+    return [take_rows(child, shown) for child in children(array)]

@@ -25,26 +25,18 @@ def is_list_view(dtype: pa.DataType) -> bool:
 
 def is_flat(dtype: pa.DataType) -> bool:
     """Whether the type has no parts and exists, or has a stand-in, in Polars and in Python: intervals do not."""
-    return any(test(dtype) for test in _FLAT)
+    return dtype.id in _FLAT
 
 
-_FLAT: Final = (
-    pa.types.is_null,
-    pa.types.is_boolean,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_decimal,
-    pa.types.is_date,
-    pa.types.is_time,
-    pa.types.is_timestamp,
-    pa.types.is_duration,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_string_view,
-    pa.types.is_binary,
-    pa.types.is_large_binary,
-    pa.types.is_binary_view,
-    pa.types.is_fixed_size_binary,
+_FLAT: Final = frozenset(
+    dtype.id
+    for dtype in (
+        *(pa.null(), pa.bool_(), pa.date32(), pa.date64(), pa.time32("s"), pa.time64("ns"), pa.timestamp("s")),
+        *(pa.duration("s"), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32()),
+        *(pa.uint64(), pa.float16(), pa.float32(), pa.float64(), pa.decimal32(1), pa.decimal64(1), pa.decimal128(1)),
+        *(pa.decimal256(1), pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()),
+        *(pa.binary_view(), pa.binary(1)),
+    )
 )
 
 
@@ -64,11 +56,13 @@ def children(dtype: pa.DataType) -> list[pa.Field]:
     """Fields directly within a type: a struct's, a list's items, a map's entries; also the values of dictionaries and
     run ends and the storage of extension types, in a field without a name. Unions count as types without parts.
     """
+    if dtype.id in _FLAT or pa.types.is_union(dtype):
+        return []
     if isinstance(dtype, pa.BaseExtensionType):
         return [pa.field("", dtype.storage_type)]
     if pa.types.is_dictionary(dtype) or pa.types.is_run_end_encoded(dtype):
         return [pa.field("", dtype.value_type)]
-    return [] if pa.types.is_union(dtype) else [dtype.field(i) for i in range(dtype.num_fields)]
+    return [dtype.field(i) for i in range(dtype.num_fields)]
 
 
 def with_children(dtype: pa.DataType, fields: Sequence[pa.Field]) -> pa.DataType:

@@ -40,31 +40,33 @@ def to_polars(table: pa.Table) -> pl.DataFrame:
 
 
 def _text_as_views(table: pa.Table) -> pa.Table:
-    """Cast large text and binary columns to views, Polars' own layout: Arrow does so faster than Polars, columns in threads.
+    """Cast text and binary columns, from 1 MiB in all, to views, Polars' own layout: Arrow does so faster, columns in threads.
 
     A view reaches 2 GiB of its buffer: columns with a larger one are left to Polars, which copies them.
     """
-    if table.nbytes < _THREADS_BYTES:  # starting threads takes longer than the cast
+    text = [at for at, dtype in enumerate(table.schema.types) if dtype.id in _VIEWS]
+    if sum(table.column(at).nbytes for at in text) < _THREADS_BYTES:  # starting threads takes longer than the cast
         return table
-    views = [_VIEWS.get(column.type) if _fits_views(column) else None for column in table.columns]
-    cast = [at for at, view in enumerate(views) if view is not None]
     columns = list(table.columns)
-    for at, column in zip(cast, in_threads(lambda at: columns[at].cast(views[at]), cast), strict=True):
-        columns[at] = column
+    for at, views in zip(text, in_threads(lambda at: _views(columns[at]), text), strict=True):
+        columns[at] = views
     fields = [field.with_type(column.type) for field, column in zip(table.schema, columns, strict=True)]
-    return pa.Table.from_arrays(columns, schema=pa.schema(fields)) if cast else table
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields))
 
 
-def _fits_views(column: pa.ChunkedArray) -> bool:
-    return all(buffer is None or buffer.size < 1 << 31 for chunk in column.chunks for buffer in chunk.buffers()[2:])
+def _views(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    data = [chunk.buffers()[2] for chunk in column.chunks]
+    fits = all(buffer is None or buffer.size <= _VIEW_REACH for buffer in data)
+    return column.cast(_VIEWS[column.type.id]) if fits else column
 
 
 _VIEWS: Final = {
-    pa.string(): pa.string_view(),
-    pa.large_string(): pa.string_view(),
-    pa.binary(): pa.binary_view(),
-    pa.large_binary(): pa.binary_view(),
+    pa.string().id: pa.string_view(),
+    pa.large_string().id: pa.string_view(),
+    pa.binary().id: pa.binary_view(),
+    pa.large_binary().id: pa.binary_view(),
 }
+_VIEW_REACH: Final = (1 << 31) - 1
 _THREADS_BYTES: Final = 1 << 20
 
 
