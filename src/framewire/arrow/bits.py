@@ -1,4 +1,4 @@
-"""Packed bitmaps and buffers as numpy sees them: eight rows a byte, least significant bit first, as Arrow has them."""
+"""Buffers and packed bitmaps as numpy arrays: eight rows a byte, least significant bit first, as in Arrow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def same_buffer(one: pa.Buffer | None, other: pa.Buffer | None) -> bool:
 
 
 def exact_slice(buffer: pa.Buffer | None, start: int, size: int) -> pa.Buffer:
-    """``size`` bytes from ``start``, without a copy: the writer pads with zeros what ends where its rows end."""
+    """``size`` bytes from ``start``, without a copy: the IPC writer pads a buffer of exact size with zeros."""
     if buffer is None:
         return pa.py_buffer(b"")
     if size == 0:
@@ -110,7 +110,7 @@ def hides(nonzero: Bools, keep: Bits, start: int = 0) -> bool:
 
 
 def _any_nonzero(slots: NDArray[Any]) -> Bools:
-    """Which slots hold a bit that is not zero; by columns, for a reduction along a short axis is slow."""
+    """A mask of the slots with a bit set; by columns, since a reduction along a short axis is slow."""
     total: NDArray[Any] = slots[:, 0]
     for column in range(1, slots.shape[1]):
         total = total | slots[:, column]

@@ -1,8 +1,8 @@
-"""What decoded values come to when they are written out.
+"""Bytes needed if every view and dictionary value were materialised.
 
-A view is 16 bytes that may stand for the same gigabyte as its neighbour's; a dictionary's index may name the longest
-value in every row. Arrow carries both as they are, but whatever turns them into plain text or Python objects pays in
-full (seen: 440 bytes that became 2 GB).
+A view is 16 bytes that may show the same gigabyte as its neighbour; a dictionary's index may name the longest value in
+every row. Arrow carries both as they are, but a conversion to plain text or Python objects pays in full (seen: 440
+bytes that became 2 GB).
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ _Ints = npt.NDArray[np.int64]
 
 
 class ExpandedSize:
-    """What arrays come to when they are written out, bounded as each is about to be read. Threads may share one.
+    """Running upper bound of the materialised bytes of arrays, each added before it is read. Thread-safe.
 
-    It takes rows times the longest value, so it may refuse what :func:`check_expanded` would count and let pass.
+    It counts rows times the longest value, so it may exceed the limit where :func:`check_expanded`, which counts exactly,
+    does not.
 
     Args:
-        max_bytes: Most bytes.
-        stored_bytes: Bytes of all arrays as they are.
+        max_bytes: Limit.
+        stored_bytes: Bytes of all arrays as they are stored.
     """
 
     def __init__(self, max_bytes: int, *, stored_bytes: int) -> None:
@@ -41,42 +42,42 @@ class ExpandedSize:
         """Count one array.
 
         Raises:
-            NeedsExactCount: With it they may come to more.
+            NeedsExactCount: The bound exceeds the limit with this array.
             IndexError: A dictionary's index lies outside of it.
         """
         if not _expands(array.type):
             return
-        grown = _growth(array, exact=False)
+        added = _added_bytes(array, exact=False)
         with self._lock:
-            self._left -= grown
+            self._left -= added
             if self._left < 0:
                 raise NeedsExactCount
 
 
 class NeedsExactCount(Exception):
-    """The bound does not tell."""
+    """The cheap upper bound exceeds the limit; an exact count is needed."""
 
 
 def check_expanded(table: pa.Table, max_bytes: int, *, stored_bytes: int) -> int:
-    """Bound the bytes of a table whose views and dictionaries are written out in every row.
+    """Check the bytes of a table with every view and dictionary value materialised.
 
     Args:
-        table: Decoded by ``pa.ipc`` from a stream that ``scan`` accepted; its values need not be valid. It is best
-            asked before ``validate(full=True)``, which reads every byte that every view shows.
-        max_bytes: Most bytes.
-        stored_bytes: Bytes of the table as it is: ``StreamShape.expanded_bytes`` (cheaper than ``table.nbytes``).
+        table: Decoded by ``pa.ipc`` from a stream that was checked; its values need not be valid. Call this before
+            ``validate(full=True)``, which reads every byte that every view shows.
+        max_bytes: Limit.
+        stored_bytes: Bytes of the table as it is stored: ``StreamShape.expanded_bytes`` (cheaper than ``table.nbytes``).
 
     Returns:
-        The bytes: exact, or somewhat more where that is within the bound.
+        The bytes: exact, or an upper bound where that is within the limit.
 
     Raises:
         IndexError: A dictionary's index lies outside of it.
-        TooLargeError: They are more than ``max_bytes``.
+        TooLargeError: They exceed ``max_bytes``.
     """
     columns = [table.column(i) for i, field in enumerate(table.schema) if _expands(field.type)]
     chunks = [chunk for column in columns for chunk in column.chunks]
     for exact in (False, True):
-        total = stored_bytes + sum(_growth(chunk, exact) for chunk in chunks)
+        total = stored_bytes + sum(_added_bytes(chunk, exact) for chunk in chunks)
         if total <= max_bytes:
             return total
     raise TooLargeError(
@@ -90,25 +91,25 @@ def _expands(dtype: pa.DataType) -> bool:
     return any_type(lambda part: is_view(part) or bool(pa.types.is_dictionary(part)), dtype)
 
 
-def _growth(array: pa.Array, exact: bool) -> int:
-    """How many more bytes an array comes to than it has."""
+def _added_bytes(array: pa.Array, exact: bool) -> int:
+    """Bytes that materialising an array adds to those it has."""
     dtype = array.type
     if is_view(dtype):
         held = sum(int(data.size) for data in array.buffers()[2:])
         if not held:
-            return 0  # all that it can show lies in its views; what claims to be longer is no valid view
+            return 0  # all that they can show is inline; a longer view is not valid
         return max(_shown(_view_sizes(array), array, exact) - held, 0)
     if pa.types.is_dictionary(dtype):
         sizes = _value_sizes(array.dictionary)
         shown = len(array) * int(sizes.max(initial=0))
         if exact:
             shown = int(sizes[_codes(array.indices.drop_null())].sum())
-        # Its values are stored once, however many chunks show them, and whoever reads them does so for each chunk.
+        # The values are stored once, however many chunks share them, but are read for each chunk.
         return max(shown, int(array.dictionary.nbytes))
     if not _expands(dtype):
         return 0
     # Offsets of lists only rise in Arrow, so no item is in two lists.
-    return sum(_growth(child, exact) for child in children(array))
+    return sum(_added_bytes(child, exact) for child in children(array))
 
 
 def _codes(indices: pa.Array) -> npt.NDArray[Any]:
@@ -132,7 +133,7 @@ def _shown(sizes: npt.NDArray[np.uint32], array: pa.Array, exact: bool) -> int:
     """Sum of the lengths, or rows times the longest, which reads the views faster."""
     if not exact:
         return len(sizes) * int(sizes.max(initial=0))
-    if array.null_count:  # what stands under a null is not shown
+    if array.null_count:  # values under nulls are not shown
         valid = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
         sizes = sizes[valid[array.offset : array.offset + len(array)].astype(np.bool_)]
     return int(sizes.sum(dtype=np.uint64))

@@ -118,10 +118,11 @@ def visible_leaves(
 
 def _shown_fields(array: pa.Array) -> list[pa.Array]:
     """A struct's fields, null where the struct is."""
+    fields = children(array)
     if not array.null_count:
-        return children(array)
-    if not any_type(pa.types.is_run_end_encoded, array.type):
-        return list(array.flatten())
-    # flatten() cannot hide run ends, which have no validity of their own.
-    shown = pa.array(np.arange(len(array)), mask=np.asarray(array.is_null()))
-    return [take_rows(child, shown) for child in children(array)]
+        return fields
+    if any(pa.types.is_run_end_encoded(field.type) for field in fields):
+        # Run ends have no validity of their own, so flatten() cannot hide their values.
+        fields = [decode_runs(field) if pa.types.is_run_end_encoded(field.type) else field for field in fields]
+        array = pa.StructArray.from_arrays(fields, [field.name for field in array.type], mask=array.is_null())
+    return list(array.flatten())

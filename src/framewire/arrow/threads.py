@@ -1,4 +1,4 @@
-"""Work on many arrays on every processor: Arrow and numpy let go of the interpreter's lock while they look at one."""
+"""Map a function over arrays in threads; Arrow and numpy release the GIL."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 _MAX_THREADS: Final = 4
-"""For one table: others are being fetched and published at the same time, and more threads wait for the memory."""
+"""For one table: others are fetched and published at the same time, and more threads wait for memory."""
 
 
 def processors() -> int:
-    """Those that this process may run on."""
+    """Number of processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_threads(function: Callable[[T], S], items: Sequence[T]) -> list[S]:
-    """``function`` of each item, in their order; the first one's exception is raised.
+    """Return ``function`` of each item, in order; raise the first item's exception.
 
-    The threads are made for the call, which takes 0.1 ms: each item should be worth several.
+    Starting the threads takes 0.1 ms: each item should be worth several.
     """
     threads = min(len(items), _MAX_THREADS, processors())
     if threads < 2:

@@ -1,4 +1,4 @@
-"""Frame: a table in the form that a consumer function asked for, each value exact or refused by name.
+"""A table in the form that a consumer function asks for, each value exact or refused by name.
 
 Arrow's own forms take every type, and so does pandas (with Arrow-backed columns). Polars and Python do not: some types
 have no counterpart there, and some values would be altered without a word. ``_exact`` finds those before anything is
@@ -53,7 +53,7 @@ _CLASSES: Final = {
 
 
 def form_of(annotation: Any) -> Form | None:
-    """Which form an annotation asks for.
+    """Return the form that an annotation asks for.
 
     Args:
         annotation: A resolved annotation (the object, not its text). ``Annotated[...]``, ``Optional[...]`` and type
@@ -63,7 +63,7 @@ def form_of(annotation: Any) -> Form | None:
             imported it.
 
     Returns:
-        The form, or None when the annotation is no frame.
+        The form, or None when the annotation is not a frame.
     """
     if type(annotation).__name__ == "TypeAliasType":  # `type Rows = ...`, Python 3.12
         return form_of(annotation.__value__)
@@ -73,14 +73,16 @@ def form_of(annotation: Any) -> Form | None:
     if origin is typing.Union or origin is types.UnionType:
         members = [form_of(arg) for arg in args if arg is not types.NoneType]
         return members[0] if None not in members else None
-    if annotation is list or (origin is list and not args):
-        return Form.ROWS
-    if origin in (list, collections.abc.Sequence, collections.abc.Iterable):
-        return Form.ROWS if args and _is_row(args[0]) else None
+    if annotation is list or origin in _ROW_CONTAINERS:
+        is_bare_list = annotation is list or (origin is list and not args)
+        return Form.ROWS if is_bare_list or (args and _is_row(args[0])) else None
     for form, (module, name) in _CLASSES.items():
         if annotation is not None and annotation is getattr(sys.modules.get(module), name, None):
             return form
     return None
+
+
+_ROW_CONTAINERS: Final = (list, collections.abc.Sequence, collections.abc.Iterable)
 
 
 def _is_row(annotation: Any) -> bool:
@@ -98,7 +100,7 @@ def to_form(table: pa.Table, form: Literal[Form.ROWS]) -> list[dict[str, Any]]: 
 @typing.overload
 def to_form(table: pa.Table, form: Form) -> Frame: ...
 def to_form(table: pa.Table, form: Form) -> Frame:
-    """Give ``table`` in ``form``.
+    """Convert ``table`` to ``form``.
 
     Args:
         table: n rows, any type that crosses the wire. It is not changed; its buffers are shared where they can be.
@@ -134,6 +136,7 @@ def _to_pandas(table: pa.Table) -> Any:
         pandas = importlib.import_module("pandas")
     except ImportError:
         raise S2SPError(
-            "pandas is not installed, so there is no pd.DataFrame to give.", hint="Run: pip install 'framewire[pandas]'"
+            "pandas is not installed, so the table cannot be converted to a pd.DataFrame.",
+            hint="Run: pip install 'framewire[pandas]'",
         ) from None
     return table.to_pandas(types_mapper=pandas.ArrowDtype, ignore_metadata=True)

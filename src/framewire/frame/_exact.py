@@ -1,4 +1,4 @@
-"""What a form can hold: the type to convert by way of, and the values that would not survive, found beforehand."""
+"""Checks of a table before a form takes it: the type to convert by way of, and values that the form would alter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ARROW_HINT: Final = "Annotate the frame parameter as pa.Table to receive it as 
 
 
 class FormLimits(NamedTuple):
-    """What one form can hold.
+    """Types and values that one form can hold.
 
     Attributes:
         name: Name of the form in messages.

@@ -1,4 +1,4 @@
-"""pa.Table -> list[dict] of exact Python values, by one written rule, whatever else is installed."""
+"""pa.Table -> list[dict] of exact Python values, by one written rule that does not depend on what is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrow, Polars, duckdb, and whatever else exports the Arrow C stream interface, as a pa.Table.
+"""Arrow, Polars, duckdb and other exporters of the Arrow C stream interface, as a pa.Table.
 
 Libraries are looked for in ``sys.modules``: an object of a library that was never imported does not exist.
 """
@@ -97,7 +97,7 @@ def _check_duckdb(dtype: Any, path: str) -> None:
 
 
 def from_reader(reader: pa.RecordBatchReader) -> pa.Table:
-    """Everything that a reader still holds; it is read once. Errors of the caller's own generator pass as they are.
+    """The batches that a reader still holds; it is read once. Errors of the caller's own generator pass as they are.
 
     Raises:
         PublishError: Arrow cannot read the stream.
@@ -107,7 +107,7 @@ def from_reader(reader: pa.RecordBatchReader) -> pa.Table:
     except pa.ArrowException as exc:
         raise PublishError(
             f"The record batch reader broke off: {type(exc).__name__}.",
-            hint="What made the reader failed; the cause is chained to this error.",
+            hint="The source of its batches failed; the cause is chained to this error.",
         ) from exc
 
 
@@ -115,7 +115,7 @@ def from_stream(data: Any) -> pa.Table:
     """Anything with ``__arrow_c_stream__``, read once.
 
     Raises:
-        PublishError: The stream is no stream of record batches, or breaks off.
+        PublishError: The stream does not hold record batches, or breaks off.
     """
     try:
         return pa.RecordBatchReader.from_stream(data).read_all()

@@ -1,4 +1,4 @@
-"""Arrays to the types of ``_types``: run ends, list views, extension and odd types decoded, all others untouched."""
+"""Convert arrays to the types of ``_types``: run ends, list views, extension and odd types are decoded, others untouched."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_OFFSET: Final = (1 << 31) - 1
 
 
 def decode_column(column: pa.ChunkedArray, target: pa.Field) -> pa.ChunkedArray:
-    """A column in its wire type (``wire_field`` of its own); arrays that are there already are not copied.
+    """A column in its wire type (``wire_field`` of its own); arrays of that type already are not copied.
 
     Raises:
         UnsupportedValueError: A map has a null key, which only a dictionary of keys can hide.

@@ -32,7 +32,7 @@ def from_pandas(frame: Any) -> pa.Table:
     """A pandas frame as a table: its index levels first, then its columns. Only the default index is dropped.
 
     Raises:
-        ColumnNameError: A name is no text or is there twice, an index level's included.
+        ColumnNameError: A name is not text or appears twice, names of index levels included.
         UnsupportedTypeError: A column has a dtype without an exact form on the wire.
         UnsupportedValueError: As for Python values, in object columns.
     """
@@ -72,7 +72,7 @@ def _check_clash(levels: list[Any], labels: list[Any]) -> None:
 
 
 def _column(series: Any, name: str) -> Any:
-    """One column, by its dtype."""
+    """Convert one column by its dtype."""
     pandas = sys.modules["pandas"]
     dtype = series.dtype
     if isinstance(dtype, np.dtype):

@@ -1,4 +1,4 @@
-"""``list[dict]``, and what to say about the many things that are almost a table."""
+"""``list[dict]`` as a table, and the error for values that are almost a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def is_rows(data: Any) -> bool:
 
 
 def not_a_table(data: Any) -> NotATableError:
-    """The error for anything else: what it is, what would work, and the likeliest fix."""
+    """The error for any other value: its type, the likeliest fix, and what is accepted."""
     hint = _likeliest_fix(data)
     return NotATableError(f"{name_of(type(data))} is not a table.", hint=f"{hint} {ACCEPTED}" if hint else ACCEPTED)
 

@@ -1,4 +1,4 @@
-"""Which Arrow type a column has on the wire: itself, its decoded form, or none (refused by name).
+"""The Arrow type of a column on the wire: its own, a decoded form, or none (refused by name).
 
 The rule is ``docs/reference/types.md``. A type crosses when Polars reads it back from an IPC stream exactly.
 """
@@ -101,7 +101,7 @@ def _struct(dtype: pa.DataType, path: str, depth: int) -> pa.DataType:
 
 
 def is_kept_dictionary(dtype: pa.DataType) -> bool:
-    """Whether a dictionary crosses as one: its values are flat. pyarrow itself cannot write a dictionary in one."""
+    """Whether a dictionary crosses as one: its values are flat. pyarrow cannot write a dictionary of dictionaries."""
     value = bare_type(dtype.value_type)
     return not (pa.types.is_nested(value) or pa.types.is_dictionary(value) or pa.types.is_null(value))
 
