@@ -143,7 +143,7 @@ def test_slices_of_nothing_come_over_the_c_interface(name: str) -> None:
 
 
 def test_pyarrow_still_refuses_its_own_slices_of_nothing() -> None:
-    """Once it does not, ``_empties`` can go."""
+    """Once it does not, ``_sliced_empties`` can go."""
     column = pa.RecordBatchReader.from_stream(Foreign(pa.table({"x": EMPTY["list"]}))).read_all()["x"]
     with pytest.raises(pa.ArrowInvalid, match="length: 0 and offset: 1"):
         column.validate(full=True)
