@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from framewire.arrow.bits import as_array, read_bits, unpack
 from framewire.arrow.nested import children
 from framewire.arrow.types import any_type, is_view
 from framewire.errors import TooLargeError
@@ -114,19 +115,13 @@ def _added_bytes(array: pa.Array, exact: bool) -> int:
 
 def _codes(indices: pa.Array) -> npt.NDArray[Any]:
     """Indices without nulls as numpy has them; ``to_numpy`` would import pandas, where it is installed."""
-    dtype = np.dtype(indices.type.to_pandas_dtype())
-    if len(indices) == 0:
-        return np.zeros(0, dtype)
-    return np.frombuffer(indices.buffers()[1], dtype, len(indices), indices.offset * dtype.itemsize)
+    codes = as_array(indices.buffers()[1], indices.type.to_pandas_dtype())
+    return codes[indices.offset : indices.offset + len(indices)]
 
 
 def _view_sizes(array: pa.Array) -> npt.NDArray[np.uint32]:
     """Length of each view: the first four of its sixteen bytes."""
-    views = array.buffers()[1]
-    if views is None or len(array) == 0:
-        return np.zeros(0, np.uint32)
-    start = 16 * array.offset
-    return np.frombuffer(views, "<u4", 4 * len(array), start)[::4]
+    return as_array(array.buffers()[1], np.uint32)[4 * array.offset : 4 * (array.offset + len(array)) : 4]
 
 
 def _shown(sizes: npt.NDArray[np.uint32], array: pa.Array, exact: bool) -> int:
@@ -134,8 +129,7 @@ def _shown(sizes: npt.NDArray[np.uint32], array: pa.Array, exact: bool) -> int:
     if not exact:
         return len(sizes) * int(sizes.max(initial=0))
     if array.null_count:  # values under nulls are not shown
-        valid = np.unpackbits(np.frombuffer(array.buffers()[0], np.uint8), bitorder="little")
-        sizes = sizes[valid[array.offset : array.offset + len(array)].astype(np.bool_)]
+        sizes = sizes[unpack(read_bits(array.buffers()[0], array.offset, len(array)), len(array))]
     return int(sizes.sum(dtype=np.uint64))
 
 
@@ -146,11 +140,7 @@ def _value_sizes(values: pa.Array) -> _Ints:
         return _view_sizes(values).astype(np.int64)
     if dtype.num_buffers == 3:
         wide = pa.types.is_large_string(dtype) or pa.types.is_large_binary(dtype)
-        offsets = values.buffers()[1]
-        if offsets is None or len(values) == 0:
-            return np.zeros(len(values), np.int64)
-        dtype = np.dtype(np.int64 if wide else np.int32)
-        ends = np.frombuffer(offsets, dtype, len(values) + 1, values.offset * dtype.itemsize)
+        ends = as_array(values.buffers()[1], np.int64 if wide else np.int32)[values.offset :][: len(values) + 1]
         lengths: _Ints = np.maximum(np.diff(ends.astype(np.int64)), 0)
         return lengths
     return np.full(len(values), -(-dtype.bit_width // 8), np.int64)
