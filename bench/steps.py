@@ -42,13 +42,14 @@ def measure(state: State, dataset: str, scale: float, repeats: int) -> list[tupl
 
 
 def _publish(step: Callable[..., Any], table: pa.Table) -> pa.Buffer:
-    from framewire.arrow import validity, write
+    from framewire.arrow import write
     from framewire.arrow.compact import compact
+    from framewire.arrow.validate import validate
     from framewire.host import memfd
     from framewire.split import add_row_id
 
     nbytes = int(table.nbytes)
-    step("publish: values looked at", nbytes, lambda: validity.validate(table))
+    step("publish: values looked at", nbytes, lambda: validate(table))
     step("publish: the same by Arrow alone", nbytes, lambda: table.validate(full=True))
     compacted = step("publish: hidden bytes looked for", nbytes, lambda: compact(table))
     numbered = step("publish: _row_id added", 8 * table.num_rows, lambda: add_row_id(compacted))
@@ -61,14 +62,13 @@ def _publish(step: Callable[..., Any], table: pa.Table) -> pa.Buffer:
 
 
 def _receive(step: Callable[..., Any], body: pa.Buffer) -> None:
-    from framewire.arrow import read, validity
-    from framewire.arrow.framing import scan
+    from framewire.arrow import read
+    from framewire.arrow.validate import validate
     from framewire.client._plan import _check_ids
     from framewire.frame import Form, to_form
 
-    limits: dict[str, Any] = {"max_rows": 1 << 40, "max_bytes": 1 << 40, "rows": None, "allow_compression": False}
-    step("receive: framing scanned", body.size, lambda: scan(body, **limits))
-    table = step("receive: decoded", body.size, lambda: read.read(body))
-    step("receive: values looked at (allowed peers)", body.size, lambda: validity.validate(table))
+    limits: dict[str, Any] = {"max_rows": 1 << 40, "max_bytes": 1 << 40, "rows": None, "validate": False}
+    table = step("receive: checked and decoded", body.size, lambda: read.decode(body, **limits))
+    step("receive: values looked at (allowed peers)", body.size, lambda: validate(table))
     step("receive: _row_id checked", 8 * table.num_rows, lambda: _check_ids(table, None))
     step("receive: Polars frame", body.size, lambda: to_form(table, Form.POLARS_FRAME))

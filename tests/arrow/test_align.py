@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from framewire.arrow import framing, read, write
+from framewire.arrow import read, write
 from framewire.arrow.align import ALIGNMENT, align
+from framewire.arrow.read import decode
 from framewire.frame import Form, to_form
 from framewire.testing import tables
 from tests.faults import streams
@@ -38,14 +39,14 @@ def test_an_aligned_stream_is_the_same_table(table: pa.Table, codec: str | None,
     read, plain = (pa.ipc.open_stream(bytes_).read_all() for bytes_ in (data, b"".join(parts)))
     assert read.schema.equals(plain.schema, check_metadata=True)
     assert [str(one) for one in read.columns] == [str(one) for one in plain.columns]
-    shape = framing.scan(
+    decoded = decode(
         pa.py_buffer(data),
         rows=table.num_rows,
         max_rows=1 << 20,
         max_bytes=1 << 30,
         allow_compression=codec is not None,
     )
-    assert shape.rows == table.num_rows
+    assert decoded.num_rows == table.num_rows
 
 
 @given(tables(), st.sampled_from([None, 1, 3]))
@@ -53,7 +54,7 @@ def test_every_buffer_lies_at_a_multiple_of_64_bytes(table: pa.Table, chunk: int
     buffer = write.gather(parts := align(_parts(table, chunk=chunk)), sum(map(len, parts)))
     start = buffer.address
     assert start % ALIGNMENT == 0
-    for column in read.read(buffer).columns:
+    for column in read.open_own(buffer).columns:
         for array in column.chunks:
             assert all((one.address - start) % ALIGNMENT == 0 for one in _buffers(array))
 
@@ -82,7 +83,7 @@ def test_polars_takes_decimals_of_a_large_body_without_a_copy() -> None:
     table = pa.table({"n": pa.array([1] * rows, pa.int8()), "d": values, "s": ["x" * 13] * rows, "e": values})
     encoded = write.encode(table)
     body = write.gather(encoded.parts, encoded.nbytes)
-    frame = to_form(read.read(body), Form.POLARS_FRAME)
+    frame = to_form(read.open_own(body), Form.POLARS_FRAME)
     assert isinstance(frame, pl.DataFrame)
     for name in ("d", "e"):
         shared: Any = frame.get_column(name).to_arrow()

@@ -38,7 +38,7 @@ def test_a_stored_body_is_one_buffer_read_without_a_copy() -> None:
     encoded = write.encode(TABLE)
     buffer = write.gather(encoded.parts, encoded.nbytes)
     assert encoded.checksum == write.checksum([buffer])
-    table = read.read(buffer)
+    table = read.open_own(buffer)
     assert table.equals(TABLE)
     data = table.column(0).chunk(0).buffers()[1]
     assert buffer.address <= data.address < buffer.address + buffer.size

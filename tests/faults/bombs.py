@@ -45,7 +45,9 @@ class Bomb:
 _MANY_ROWS: Final = "more than 2147483648 rows"
 _DECODED: Final = "bytes once decoded, above"
 _SHOWN: Final = "bytes once written out, above"
-_SHORT: Final = "fewer bytes than its rows need"
+_SHORT: Final = "does not fit its buffers"
+_ARROW: Final = "not a valid Arrow stream"
+"""What Arrow's own reader refuses."""
 _OUTSIDE: Final = "outside its batch"
 _TYPE: Final = "does not carry"
 
@@ -208,7 +210,7 @@ def _rows() -> Iterator[Bomb]:
     )
     yield Bomb("lists of nulls", _DECODED, lambda: _forged_rows(_in_lists(pa.nulls(_ROWS))))
     yield Bomb("lists of two billion nulls each", _DECODED, _wide_lists)
-    yield Bomb("booleans", _DECODED, lambda: _forged_rows(pa.array([True] * _ROWS), _MANY))
+    yield Bomb("booleans", _SHORT, lambda: _forged_rows(pa.array([True] * _ROWS), _MANY))
     yield Bomb("empty batches", "or 4096 without rows", _empty_batches)
 
 
@@ -224,7 +226,7 @@ def _compressed() -> Iterator[Bomb]:
         yield Bomb(f"{codec}, not asked for", "compressed, which was not asked for", lambda codec=codec: _zeros(codec))  # type: ignore[misc]
         yield Bomb(f"{codec}", _DECODED, lambda codec=codec: _zeros(codec), True)  # type: ignore[misc]
         yield Bomb(f"{codec}, forged length", _DECODED, lambda codec=codec: _prefix(1 << 46, codec), True)  # type: ignore[misc]
-        yield Bomb(f"{codec}, shorter than its rows", _SHORT, lambda codec=codec: _prefix(8, codec), True)  # type: ignore[misc]
+        yield Bomb(f"{codec}, shorter than its rows", _ARROW, lambda codec=codec: _prefix(8, codec), True)  # type: ignore[misc]
         yield Bomb(f"{codec}, more in the frame", "OSError", lambda codec=codec: _hidden_frame(codec), True)  # type: ignore[misc]
     yield Bomb("zstd, length below nothing", "less than nothing", lambda: _prefix(-2), True)
     yield Bomb("zstd, most negative length", "less than nothing", lambda: _prefix(-(1 << 63)), True)
@@ -253,7 +255,7 @@ def _expanding() -> Iterator[Bomb]:
     yield Bomb("dictionary of large binary", _SHOWN, lambda: stream(_one(_big_dictionary(1000, pa.large_binary()))))
     yield Bomb("dictionary in lists", _SHOWN, lambda: stream(_one(_in_lists(_big_dictionary(1000)))))
     yield Bomb("dictionary shared by batches", _SHOWN, lambda: stream(_one(_big_dictionary(1000)), 10))
-    yield Bomb("dictionary, forged length", _DECODED, lambda: patch(_words(), _ROWS, _HUGE, message=1))
+    yield Bomb("dictionary, forged length", _SHORT, lambda: patch(_words(), _ROWS, _HUGE, message=1))
     yield Bomb("dictionary deltas", _DECODED, _deltas)
     yield Bomb("run ends", _TYPE, lambda: stream(_one(_run_ends((1 << 31) - 2))))
     yield Bomb(
@@ -276,10 +278,10 @@ def _words() -> bytes:
 
 
 def _forged() -> Iterator[Bomb]:
-    yield Bomb("metadata of two gigabytes", "no end mark", lambda: _message_size((1 << 31) - 8))
-    yield Bomb("metadata below nothing", "begin where it should", lambda: _message_size(-8))
-    yield Bomb("body of 2^62", "no end mark", lambda: _plain(_BODY, 1 << 62))
-    yield Bomb("body below nothing", "body is not aligned", lambda: _plain(_BODY, -8))
+    yield Bomb("metadata of two gigabytes", _ARROW, lambda: _message_size((1 << 31) - 8))
+    yield Bomb("metadata below nothing", _ARROW, lambda: _message_size(-8))
+    yield Bomb("body of 2^62", _ARROW, lambda: _plain(_BODY, 1 << 62))
+    yield Bomb("body below nothing", _ARROW, lambda: _plain(_BODY, -8))
     yield Bomb("buffer of 2^62", _OUTSIDE, lambda: _plain(_DATA, 1 << 62))
     yield Bomb("buffer of 2^63 - 1", _OUTSIDE, lambda: _plain(_DATA, (1 << 63) - 1))
     yield Bomb("buffer below nothing", _OUTSIDE, lambda: _plain(_DATA, -8))
@@ -292,9 +294,9 @@ def _forged() -> Iterator[Bomb]:
         lambda: patch(stream(_one(pa.array([None] * 33 + [1] * 100))), 33, 1 << 62),
     )
     yield Bomb("a thousand columns, one column's bytes", "two buffers overlap", _shared_bytes)
-    yield Bomb("buffers of a view: 2^62", "number of buffers", lambda: _view_count(1 << 62))
-    yield Bomb("buffers of a view: -1", "number of buffers", lambda: _view_count(-1))
-    yield Bomb("endless schema", "more fields than it has room for", _endless_schema)
+    yield Bomb("buffers of a view: 2^62", _ARROW, lambda: _view_count(1 << 62))
+    yield Bomb("buffers of a view: -1", _ARROW, lambda: _view_count(-1))
+    yield Bomb("endless schema", _ARROW, _endless_schema)
 
 
 BOMBS: Final = (*_rows(), *_compressed(), *_expanding(), *_forged())

@@ -10,8 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
-from framewire.arrow.framing._flatbuffer import Table
-
 END = b"\xff\xff\xff\xff\0\0\0\0"
 
 
@@ -37,9 +35,10 @@ def parts(data: bytes) -> list[Part]:
 
     def walk() -> Iterator[Part]:
         position = 0
-        while (size := struct.unpack_from("<i", data, position + 4)[0]) > 0:
-            start, body = position + 8, position + 8 + size
-            position = body + Table.root(memoryview(data)[start:body]).i64(3)
+        for message in pa.ipc.MessageReader.open_stream(pa.py_buffer(data)):
+            start = position + 8
+            body = start + struct.unpack_from("<i", data, position + 4)[0]
+            position = body + message.body.size
             yield Part(start, body, position)
 
     return list(walk())

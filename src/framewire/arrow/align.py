@@ -15,15 +15,13 @@ from typing import Final
 
 import numpy as np
 
-from framewire.arrow.framing._flatbuffer import Table
+from framewire.arrow.layout import batch_layout
 
 ALIGNMENT: Final = 64
 _ZEROS: Final = memoryview(bytes(ALIGNMENT))
 _FRAME: Final = Struct("<Ii")
 _I64: Final = Struct("<q")
 _CONTINUATION: Final = 0xFFFFFFFF
-_DICTIONARY: Final = 2
-_BUFFER_BYTES: Final = 16
 
 
 def align(parts: Sequence[memoryview]) -> list[memoryview]:
@@ -46,9 +44,8 @@ def align(parts: Sequence[memoryview]) -> list[memoryview]:
             break
         metadata = _exactly(waiting, length)
         body: list[memoryview] = []
-        message = Table.root(memoryview(metadata))
-        if message.i64(3):
-            metadata, body = _aligned(metadata, message, waiting)
+        if made:  # the first message is the schema, which has no body
+            metadata, body = _aligned(metadata, waiting)
         # What lies behind the message's metadata is padding to its reader.
         metadata += bytes(-(position + _FRAME.size + len(metadata)) % ALIGNMENT)
         made += [memoryview(_FRAME.pack(_CONTINUATION, len(metadata)) + metadata), *body]
@@ -63,20 +60,19 @@ def _exactly(waiting: Iterator[memoryview], nbytes: int) -> bytes:
     return got
 
 
-def _aligned(metadata: bytes, message: Table, waiting: Iterator[memoryview]) -> tuple[bytes, list[memoryview]]:
+def _aligned(metadata: bytes, waiting: Iterator[memoryview]) -> tuple[bytes, list[memoryview]]:
     """A batch's metadata with other offsets, and its body's parts."""
-    header = message.table(2)
-    batch = header.table(1) if header is not None and message.u8(1) == _DICTIONARY else header
-    assert batch is not None  # pyarrow's writer made it
-    place, size = batch.vector_at(2, _BUFFER_BYTES)
-    buffers = np.frombuffer(metadata, "<i8", size // 8, place).reshape(-1, 2).copy()
+    layout = batch_layout(metadata)
+    if not layout.body_length_at:  # a body of no bytes
+        return metadata, []
+    buffers = layout.buffers.copy()
     sizes = buffers[:, 1]
     padded = (sizes + (ALIGNMENT - 1)) & ~np.int64(ALIGNMENT - 1)
     ends = np.cumsum(padded)
     buffers[:, 0] = ends - padded
     altered = bytearray(metadata)
-    altered[place : place + size] = buffers.tobytes()
-    _I64.pack_into(altered, message.at_slot(3, _I64.size), int(ends[-1]))
+    altered[layout.buffers_at : layout.buffers_at + buffers.nbytes] = buffers.tobytes()
+    _I64.pack_into(altered, layout.body_length_at, int(ends[-1]))
     parts: list[memoryview] = []
     for length in sizes[sizes > 0].tolist():
         part = next(waiting)

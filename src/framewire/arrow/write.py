@@ -18,7 +18,6 @@ import xxhash
 
 from framewire import wire
 from framewire.arrow.align import align
-from framewire.arrow.merged import merged
 
 END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 """Continuation marker and a zero length: the only clean end of an Arrow IPC stream."""
@@ -118,16 +117,13 @@ def collect(table: pa.Table, *, codec: str | None = None) -> tuple[memoryview, .
     """The parts of :func:`encode` alone."""
     sink = _Gather()
     options = pa.ipc.IpcWriteOptions(compression=codec)
-    large = table.nbytes >= _LARGE_BYTES
-    whole = merged(table) if large and codec is None else None
-    batches = table.to_batches() if whole is None else whole.batches
     with pa.PythonFile(sink, mode="w") as file, pa.ipc.new_stream(file, table.schema, options=options) as writer:
-        for batch in batches:
+        for batch in table.to_batches():
             if batch.num_rows:  # a filter may leave thousands of empty ones, which a reader has to take up one by one
                 writer.write_batch(batch)
     # Small ones are copied by whoever needs them aligned, in less time than it takes to align them.
-    parts = align(sink.parts) if large else [part for part in sink.parts if len(part)]
-    return tuple(parts if whole is None else whole.put_in_place(parts))
+    large = table.nbytes >= _LARGE_BYTES
+    return tuple(align(sink.parts) if large else [part for part in sink.parts if len(part)])
 
 
 _LARGE_BYTES: Final = 256 << 10

@@ -149,7 +149,7 @@ class WirePlan:
         buffer = None if location is None else memfd.open_sealed(location)
         if buffer is None:
             raise NotMappableError("The body cannot be mapped.")
-        table = read.read(buffer)
+        table = read.open_own(buffer)
         if table.num_rows != _announced_rows(headers):
             raise NotMappableError("The mapped body is another one.")
         if self.columns is not None:

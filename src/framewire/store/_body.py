@@ -70,7 +70,7 @@ class Body:
             kept = (place or Heap()).keep(parts, sum(map(len, parts)))
         return cls(
             Representation(kept.buffer, checksum()),
-            read.read(kept.buffer),
+            read.open_own(kept.buffer),
             tool,
             has_views=types.plain_schema(table.schema) != table.schema,
             kept=kept,

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 from pyarrow import types as is_
 
-from framewire.arrow import validity
+from framewire.arrow.validate import validation_errors
 from framewire.errors import ColumnNameError, UnsupportedValueError
 from framewire.table._chunks import SMALL_ROWS
 from framewire.values.location import Where, name_of
@@ -77,7 +77,7 @@ def validate(table: pa.Table) -> None:
         for name, column in zip(column_names(table), table.columns, strict=True)
         for chunk, row in _with_first_rows(column)
     ]
-    for (chunk, where), fault in zip(places, validity.faults([chunk for chunk, _ in places]), strict=True):
+    for (chunk, where), fault in zip(places, validation_errors([chunk for chunk, _ in places]), strict=True):
         if fault is not None:
             if not isinstance(fault, (pa.ArrowException, UnicodeDecodeError)):
                 raise fault
@@ -125,7 +125,7 @@ def _with_first_rows(column: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:
 
 
 def _is_faulty(array: pa.Array) -> bool:
-    return next(validity.faults([array])) is not None
+    return next(validation_errors([array])) is not None
 
 
 def _invalid(chunk: pa.Array, fault: str, where: Where) -> UnsupportedValueError:
