@@ -26,9 +26,13 @@ def test_every_field_has_a_variable_and_arguments_win() -> None:
     [
         ("public_url", "ftp://x"),
         ("public_url", "https://u:p@x"),
+        ("public_url", "http://127.0.0.1:*"),
+        ("public_url", "https://h/s2sp/data/t"),
         ("allow_peers", "http://*:80"),
         ("allow_peers", "example.org"),
         ("allow_peers", "http://example.org:*"),
+        ("allow_peers", "http://127.1"),
+        ("allow_peers", "http://h/a/../b"),
         ("trust_peers", "http://u@x"),
         ("same_host", "maybe"),
         ("memory_budget_bytes", "-1"),

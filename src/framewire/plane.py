@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import threading
 import weakref
@@ -17,16 +16,13 @@ from framewire import wire
 from framewire.errors import ArgumentError, LifecycleError
 from framewire.handle import Handle
 from framewire.host import memfd, registry
+from framewire.host.addresses import listener_url, warn_unreachable
 from framewire.publish import publish_table
 from framewire.serve import DataApp, HostPolicy, Listener
 from framewire.settings import Settings
 from framewire.store import BodyStore, Disk, Heap, MemoryStore, SealedMemory, Stats
 from framewire.table import prepare
 from framewire.typing import Tabular
-
-logger = logging.getLogger(__name__)
-
-_WILDCARD = ("0.0.0.0", "::")
 
 
 class DataPlane:
@@ -108,8 +104,9 @@ class DataPlane:
                     drain_seconds=self.settings.drain_seconds,
                 )
                 self._listener.start()
-                base_url = _address(self._host, self._listener.port)
-                self._warn_unreachable()
+                base_url = listener_url(self._host, self._listener.port)
+                if not self.settings.public_url:
+                    warn_unreachable(self._host, base_url)
             if base_url and self.app.registration is None:
                 self.app.registration = registry.register(base_url, folder=self.settings.runtime_dir)
             if self.settings.public_url or base_url:
@@ -280,13 +277,6 @@ class DataPlane:
         if self._stopped:
             raise LifecycleError("The data plane is stopped.", hint="Create a new DataPlane.")
 
-    def _warn_unreachable(self) -> None:
-        if self._host in _WILDCARD and not self.settings.public_url:
-            logger.warning(
-                "The data plane listens on every address but advertises a loopback URL, which other hosts cannot reach. "
-                "Set FRAMEWIRE_PUBLIC_URL to the address that consumers use."
-            )
-
 
 def _default_store(settings: Settings) -> BodyStore:
     return MemoryStore(
@@ -295,12 +285,6 @@ def _default_store(settings: Settings) -> BodyStore:
         disk=Disk(settings.spill_dir),
         disk_budget_bytes=settings.disk_budget_bytes,
     )
-
-
-def _address(host: str, port: int) -> str:
-    """The URL of a listener; a wildcard address is reached on loopback."""
-    reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://[{reachable}]:{port}" if ":" in reachable else f"http://{reachable}:{port}"
 
 
 def _sweep(store: BodyStore, wake: threading.Event, owner: weakref.ref[DataPlane]) -> None:

@@ -10,7 +10,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import anyio
 import anyio.to_thread
@@ -22,6 +22,7 @@ from mcp.types import Tool as ListedTool
 from framewire import wire
 from framewire.consume import resolve_table_async
 from framewire.errors import SettingError
+from framewire.host.addresses import listener_url, warn_unreachable
 from framewire.plane import DataPlane
 from framewire.serve._listener import DrainingServer, bind, uvicorn_config
 from framewire.settings import Settings
@@ -31,13 +32,11 @@ from framewire.tools import (
     PlaneKeeper,
     Registered,
     StrictArguments,
-    address,
     argument_names,
     consumer_tool,
     describe,
     resource_tool,
     signals_end_stdin,
-    warn_unreachable,
 )
 
 if TYPE_CHECKING:
@@ -49,8 +48,6 @@ logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
-
-_DATA_PREFIX: Final = "/s2sp/"
 
 
 class S2SPServer(MCPServer[Any]):
@@ -329,7 +326,9 @@ class S2SPServer(MCPServer[Any]):
                     both, drain_seconds=drain, max_connections=self.s2sp_settings.max_connections, lifespan="on"
                 )
                 server = _AnnouncedServer(config, drain_seconds=drain)
-                server.announcement = f"MCP and data plane of {self.name!r} at {address(host, bound)}, MCP path {path}"
+                server.announcement = (
+                    f"MCP and data plane of {self.name!r} at {listener_url(host, bound)}, MCP path {path}"
+                )
                 await server.serve(sockets=[sock])
         finally:
             sock.close()
@@ -378,7 +377,7 @@ def _beside(mcp_app: Any, data_app: Any) -> Any:
     """One ASGI app of two: what lies under ``/s2sp/`` is the data plane's, all else (and the lifespan) is the SDK's."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        is_data = scope["type"] == "http" and scope["path"].startswith(_DATA_PREFIX)
+        is_data = scope["type"] == "http" and scope["path"].startswith(wire.PLANE_PREFIX)
         await (data_app if is_data else mcp_app)(scope, receive, send)
 
     return app

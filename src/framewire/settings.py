@@ -7,46 +7,33 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import urlsplit
 
+from framewire import wire
 from framewire.errors import SettingError
+from framewire.host.urls import BASE_HINT, parse_base
 
 _GIB: Final = 1 << 30
-_CODECS: Final = ("zstd", "lz4")
-"""As in ``wire``, which is no part of the settings."""
 _OFF: Final = "off"
 _AUTO: Final = "auto"
 
 
 def _quarter_of_memory() -> int:
-    """A quarter of this machine's memory, in bytes (1 GiB where the system does not say)."""
+    """Return a quarter of this machine's memory, in bytes (1 GiB where the system does not say)."""
     try:
         return max(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4, 64 << 20)
     except (ValueError, OSError, AttributeError):
         return _GIB
 
 
-def _origins(name: str, text: str) -> tuple[str, ...]:
-    return tuple(_origin(name, part.strip()) for part in text.split(",") if part.strip())
+def _peers(name: str, text: str) -> tuple[str, ...]:
+    return tuple(_peer(name, part.strip()) for part in text.split(",") if part.strip())
 
 
-def _origin(name: str, text: str) -> str:
-    """Normalise ``scheme://host:port[/prefix]``; the port may be ``*`` on a loopback literal only."""
-    parts = urlsplit(text if "://" in text else "")
-    wild = parts.netloc.endswith(":*")
-    netloc = parts.netloc[:-2] if wild else parts.netloc
-    path = parts.path.rstrip("/")
-    good = parts.scheme in ("http", "https") and netloc and not (parts.query or parts.fragment)
-    if not good or "@" in netloc or "*" in netloc or not text.isascii() or "/s2sp/data/" in f"{path}/":
-        # The entry is not shown: it may hold a password, or be a whole resource_url with its token.
-        raise SettingError(
-            f"{name} has an entry that is no origin.",
-            hint="Write origins separated by commas, such as http://127.0.0.1:8080 or https://data.example.org, or base"
-            " URLs such as https://example.org/data: what stands before /s2sp/data/ in a resource_url.",
-        )
-    if wild and netloc not in ("127.0.0.1", "localhost", "[::1]"):
-        raise SettingError(f"{name} holds {text!r}.", hint="Only loopback hosts may have the port '*'.")
-    return f"{parts.scheme}://{parts.netloc.lower()}{path}"
+def _peer(name: str, text: str) -> str:
+    base = parse_base(text)
+    if base is None:
+        raise SettingError(f"{name} has an entry that is neither an origin nor a base URL.", hint=BASE_HINT)
+    return text.removesuffix("/").removesuffix(base.prefix).lower() + base.prefix
 
 
 def _positive(name: str, text: str) -> int:
@@ -76,25 +63,23 @@ def _same_host(name: str, text: str) -> str:
 
 
 def _codecs(name: str, text: str) -> tuple[str, ...]:
-    found = () if text.strip().lower() == _OFF else _names(name, text)
-    if not set(found) <= set(_CODECS):
+    codecs = () if text.strip().lower() == _OFF else _names(name, text)
+    if not set(codecs) <= set(wire.CODECS):
         raise SettingError(
-            f"{name} is {text!r}.", hint=f"It takes {' and '.join(_CODECS)}, the better first, or 'off'."
+            f"{name} is {text!r}.", hint=f"It takes {' and '.join(wire.CODECS)}, the preferred first, or 'off'."
         )
-    return found
+    return codecs
 
 
 def _public_url(name: str, text: str) -> str:
-    parts = urlsplit(text)
-    if (
-        parts.scheme not in ("http", "https")
-        or not parts.netloc
-        or parts.query
-        or parts.fragment
-        or "@" in parts.netloc
-    ):
-        raise SettingError(f"{name} is {text!r}.", hint="It takes a URL such as https://data.example.org/prefix.")
-    return text.rstrip("/")
+    base = parse_base(text)
+    if base is None or base.port is None:
+        # The value is not shown: it may hold a password.
+        raise SettingError(
+            f"{name} is not a URL that consumers can fetch from.",
+            hint="It takes a URL such as https://data.example.org/prefix, without query or user name.",
+        )
+    return text.removesuffix("/")
 
 
 def _text(name: str, text: str) -> str:
@@ -115,9 +100,9 @@ class Settings:
         trust_peers: Origins fetched without full validation (``FRAMEWIRE_TRUST_PEERS``).
         allowed_hosts: Further ``Host`` names that a data plane answers to (``FRAMEWIRE_ALLOWED_HOSTS``).
         runtime_dir: Folder of this user's registry of data planes (``FRAMEWIRE_RUNTIME_DIR``).
-        same_host: ``auto`` or ``off``: whether bodies may be mapped on one host (``FRAMEWIRE_SAME_HOST``).
-        codecs: What a consumer lets trusted peers on other hosts compress with, the better first; worth switching off on links
-            above 2.5 Gbit/s (``FRAMEWIRE_CODECS``; ``zstd,lz4``, or ``off``).
+        same_host: ``auto`` maps bodies between processes of one host, ``off`` never does (``FRAMEWIRE_SAME_HOST``).
+        codecs: Codecs that trusted peers on other hosts may compress with, the preferred first; worth switching off on links
+            above 2.5 Gbit/s (``FRAMEWIREwire.CODECS``; ``zstd,lz4``, or ``off``).
         memory_budget_bytes: Bodies held in memory, at most (``FRAMEWIRE_MEMORY_BUDGET_BYTES``; a quarter of memory).
         disk_budget_bytes: Bodies spilled to disk, at most (``FRAMEWIRE_DISK_BUDGET_BYTES``; 10 GiB).
         spill_dir: Folder for spilled bodies (``FRAMEWIRE_SPILL_DIR``; the system's temporary folder).
@@ -136,7 +121,7 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     runtime_dir: str | None = None
     same_host: str = _AUTO
-    codecs: tuple[str, ...] = _CODECS
+    codecs: tuple[str, ...] = wire.CODECS
     memory_budget_bytes: int = 0
     disk_budget_bytes: int = 10 * _GIB
     spill_dir: str | None = None
@@ -149,7 +134,7 @@ class Settings:
     deadline_seconds: float = 120.0
 
     def __post_init__(self) -> None:
-        # Arguments are held to the same rules as variables: what reads a variable's text reads them again.
+        # Arguments follow the same rules as variables: each is written as text and parsed as its variable would be.
         for name, (variable, parse) in VARIABLES.items():
             value = getattr(self, name)
             if name == "memory_budget_bytes" and value == 0:
@@ -173,10 +158,10 @@ class Settings:
         return _read(tuple(source.get(variable, "").strip() for variable, _ in VARIABLES.values())).replace(**overrides)
 
     def replace(self, **overrides: Any) -> Settings:
-        """A copy with the given fields; those that are None keep their value.
+        """Return a copy with the given fields; those that are None keep their value.
 
         Raises:
-            SettingError: There is no such setting.
+            SettingError: A name is not a setting.
         """
         unknown = sorted(overrides.keys() - VARIABLES.keys())
         if unknown:
@@ -187,12 +172,12 @@ class Settings:
 
 VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "public_url": ("FRAMEWIRE_PUBLIC_URL", _public_url),
-    "allow_peers": ("FRAMEWIRE_ALLOW_PEERS", _origins),
-    "trust_peers": ("FRAMEWIRE_TRUST_PEERS", _origins),
+    "allow_peers": ("FRAMEWIRE_ALLOW_PEERS", _peers),
+    "trust_peers": ("FRAMEWIRE_TRUST_PEERS", _peers),
     "allowed_hosts": ("FRAMEWIRE_ALLOWED_HOSTS", _names),
     "runtime_dir": ("FRAMEWIRE_RUNTIME_DIR", _text),
     "same_host": ("FRAMEWIRE_SAME_HOST", _same_host),
-    "codecs": ("FRAMEWIRE_CODECS", _codecs),
+    "codecs": ("FRAMEWIREwire.CODECS", _codecs),
     "memory_budget_bytes": ("FRAMEWIRE_MEMORY_BUDGET_BYTES", _positive),
     "disk_budget_bytes": ("FRAMEWIRE_DISK_BUDGET_BYTES", _positive),
     "spill_dir": ("FRAMEWIRE_SPILL_DIR", _text),
@@ -209,7 +194,7 @@ VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
 
 @lru_cache(maxsize=16)
 def _read(texts: tuple[str, ...]) -> Settings:
-    """Settings from the variables' texts in the table's order. Kept: a fetch of a hundred rows asks for them as well."""
+    """Read settings from the variables' texts in the table's order. Cached, since every small fetch asks for them."""
     values: dict[str, Any] = {}
     for text, (name, (variable, parse)) in zip(texts, VARIABLES.items(), strict=True):
         if text:

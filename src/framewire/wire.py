@@ -11,9 +11,11 @@ ROW_ID: Final = "_row_id"
 """First column of every stored table: int64, not null, 0..n-1. The reference's name, so its clients can join on it."""
 
 # --- paths and tokens --------------------------------------------------------------------------------------------------
-DATA_PREFIX: Final = "/s2sp/data/"
+PLANE_PREFIX: Final = "/s2sp/"
+"""Every path of a data plane begins with it; where both planes share a port, all other paths are the MCP server's."""
+DATA_PREFIX: Final = PLANE_PREFIX + "data/"
 """The reference's path; a presigned URL is ``<base>/s2sp/data/<token>``."""
-HEALTH_PATH: Final = "/s2sp/health"
+HEALTH_PATH: Final = PLANE_PREFIX + "health"
 TOKEN_PREFIX: Final = "fw1"
 """Promises wire version 1: a client may use ranges, Arrow and an empty selection with such a token only."""
 TOKEN_RANDOM_CHARS: Final = 32

@@ -1,4 +1,4 @@
-"""Whom a consumer calls. A ``resource_url`` comes from a model: it is hostile input until this module has judged it."""
+"""Which servers a consumer may call. A ``resource_url`` comes from a model: it is hostile input until it is checked here."""
 
 from __future__ import annotations
 
@@ -9,23 +9,22 @@ from enum import Enum
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
-from framewire import wire
-from framewire.client._address import Address, Kind, kind_of, parse_address
-from framewire.client._url import Base, ResourceURL, parse_base, parse_resource_url
 from framewire.errors import SettingError, TransferDeniedError
 from framewire.handle import is_framewire_token
+from framewire.host.addresses import Address, AddressKind, kind_of, parse_address
 from framewire.host.registry import Registration, lookup
+from framewire.host.urls import BASE_HINT, Base, ResourceURL, parse_base, parse_resource_url
 from framewire.settings import Settings
 
 Resolver: TypeAlias = Callable[..., Iterable[tuple[Any, ...]]]
 """Called as ``resolver(host, port, type=socket.SOCK_STREAM)``; answers as ``socket.getaddrinfo`` does."""
 
 _MAX_ANSWERS: Final = 64
-"""Answers of one resolution that are looked at; a name with more of them is refused."""
+"""Most addresses read from one resolution; a name with more of them is refused."""
 
 
 class Verdict(Enum):
-    """What the policy answers: never called, called and checked in full, or called as one of our own."""
+    """The policy's decision: never called, called and validated in full, or called as one of our own."""
 
     REFUSE = "refuse"
     ALLOW = "allow"
@@ -43,11 +42,11 @@ class Target:
         address: IP literal that was checked; the only thing to be dialled.
         path: Path of the request. Holds the token: absent from ``repr``.
         token: The last path segment. Absent from ``repr``.
-        is_legacy: Whether the token does not promise wire version 1.
+        is_legacy: Whether the token lacks the prefix that promises wire version 1.
         origin: ``scheme://host[:port]``; fit for logs and errors.
         trusted: Whether the body may skip full validation and may be mapped.
         is_loopback: Whether ``address`` is of this host, where compressing would only cost time.
-        registration: What the registry says of this origin, when nothing but the registry allows it: it must prove itself before
+        registration: The registry's entry of this origin, when only the registry allows it: the server must prove itself before
             it is sent the token, and is then trusted.
         url: ``origin`` and ``path`` together, in the one spelling that was checked. Absent from ``repr``.
     """
@@ -67,7 +66,7 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """What the Host header says."""
+        """The value of the Host header."""
         return self.origin.partition("://")[2]
 
 
@@ -86,7 +85,7 @@ class PeerPolicy:
         resolver: Replaces ``socket.getaddrinfo``; called once per check, for configured names and ``localhost`` only.
 
     Raises:
-        SettingError: An entry of ``allow`` or ``trust`` is no origin or base URL.
+        SettingError: An entry of ``allow`` or ``trust`` is neither an origin nor a base URL.
     """
 
     def __init__(
@@ -111,12 +110,11 @@ class PeerPolicy:
     def __repr__(self) -> str:
         return f"PeerPolicy(allow={len(self._allow)} peers, trust={len(self._trust)} peers)"
 
-    def check(self, resource_url: str, *, path_prefixes: Iterable[str] = ()) -> Target:
-        """Judge ``resource_url``, resolve its host once, and say what to connect to.
+    def check(self, resource_url: str) -> Target:
+        """Check ``resource_url``, resolve its host once, and return where to connect.
 
         Args:
             resource_url: ``<base>/s2sp/data/<token>``, at most 2,048 ASCII characters, as a resource tool returned it.
-            path_prefixes: Further base paths (``/data``) under which an allowed origin may serve.
 
         Raises:
             TransferDeniedError: Anything is wrong with it. The text is the same for every cause, so that a model
@@ -124,7 +122,7 @@ class PeerPolicy:
         """
         url = parse_resource_url(resource_url)
         if url is not None:
-            verdict = self._verdict(url, frozenset(_prefix(p) for p in path_prefixes))
+            verdict = self._verdict(url)
             if verdict is Verdict.REFUSE:
                 target = self._own(url)
             else:
@@ -136,7 +134,7 @@ class PeerPolicy:
         raise refusal()
 
     def _own(self, url: ResourceURL) -> Target | None:
-        """A data plane of this user on this host, by its registry entry; only literals and ``localhost`` are looked up."""
+        """Find a data plane of this user on this host in the registry; only literals and ``localhost`` are looked up."""
         if self._registered is None or url.prefix or not (url.host.address is not None or url.host.name == "localhost"):
             return None
         address = self._pin(url)
@@ -148,32 +146,32 @@ class PeerPolicy:
             None if registration is None else replace(_target(url, address, trusted=False), registration=registration)
         )
 
-    def _verdict(self, url: ResourceURL, prefixes: frozenset[str]) -> Verdict:
-        """The one place that decides who may be called, by origin and base path; addresses are judged afterwards."""
-        if any(base.covers(url, prefixes=prefixes) for base in self._trust):
+    def _verdict(self, url: ResourceURL) -> Verdict:
+        """Decide by origin and base path alone; addresses are checked afterwards."""
+        if any(base.covers(url) for base in self._trust):
             return Verdict.TRUST
-        if any(base.covers(url, prefixes=prefixes) for base in self._allow):
+        if any(base.covers(url) for base in self._allow):
             return Verdict.ALLOW
         return Verdict.REFUSE
 
     def _pin(self, url: ResourceURL) -> Address | None:
-        """The address to dial, or None where any answer may not be called."""
+        """Return the address to dial, or None where any resolved address is forbidden."""
         if url.host.address is not None:
-            return None if kind_of(url.host.address) is Kind.NEVER else url.host.address
+            return None if kind_of(url.host.address) is AddressKind.NEVER else url.host.address
         addresses = self._resolve(url.host.name, url.port)
         kinds = {kind_of(address) for address in addresses}
         if len(kinds) != 1:
-            return None  # no answer at all, or a name that is public and private at once: somebody is rebinding it
+            return None  # nothing resolved, or a name that is public and private at once: somebody is rebinding it
         kind = kinds.pop()
-        if kind is Kind.NEVER or (kind is Kind.LOOPBACK and not _is_own_name(url.host.name)):
+        if kind is AddressKind.NEVER or (kind is AddressKind.LOOPBACK and not _is_own_name(url.host.name)):
             return None
         if url.host.name == "localhost":
             # Servers listen on 127.0.0.1 by default, while many hosts put ::1 first; only one address can be pinned.
-            return min(addresses, key=lambda address: address.version) if kind is Kind.LOOPBACK else None
+            return min(addresses, key=lambda address: address.version) if kind is AddressKind.LOOPBACK else None
         return addresses[0]
 
     def _resolve(self, name: str, port: int) -> list[Address]:
-        """Every address of ``name`` in the resolver's order; empty where it failed or gave one that is no address."""
+        """Return every address of ``name`` in the resolver's order; none where it failed or gave text that is not an address."""
         found: list[Address] = []
         try:
             for answer in self._resolver(name, port, type=socket.SOCK_STREAM):
@@ -191,10 +189,10 @@ def refusal() -> TransferDeniedError:
     return TransferDeniedError(
         "This resource_url is not one that this consumer may fetch from; no connection was made.",
         hint="Pass the resource_url exactly as the resource tool returned it, or call that tool again if its server has "
-        "restarted since. If it is exact, whoever runs this "
-        "consumer must list its resource server: set FRAMEWIRE_ALLOW_PEERS to that server's origin (for example "
-        "https://data.example.org, or https://example.org/data under a path), or FRAMEWIRE_TRUST_PEERS for a "
-        "server of their own, and restart. Servers that the same user runs on the same host need neither.",
+        "restarted since. If it is exact, the operator of this consumer must list its resource server: set "
+        "FRAMEWIRE_ALLOW_PEERS to that server's origin (for example https://data.example.org, or "
+        "https://example.org/data under a path), or FRAMEWIRE_TRUST_PEERS for a server of their own, and restart. "
+        "Servers that the same user runs on the same host need neither.",
     )
 
 
@@ -204,20 +202,12 @@ def _bases(name: str, entries: Iterable[str]) -> tuple[Base, ...]:
     bases = []
     for position, entry in enumerate(entries):
         base = parse_base(entry)
-        if base is None or wire.DATA_PREFIX in f"{base.prefix}/":
-            # The entry is not shown: a resource_url pasted here by mistake would carry its token into a log.
+        if base is None:
             raise SettingError(
-                f"Entry {position} of PeerPolicy({name}=...) is no origin.",
-                hint="Write lower-case http:// or https://, a host name or canonical IP address, an optional port, and "
-                "the path before /s2sp/data/ if there is one: https://data.example.org or https://example.org/data. "
-                "Only http://127.0.0.1:*, http://localhost:* and http://[::1]:* may leave the port open.",
+                f"Entry {position} of PeerPolicy({name}=...) is neither an origin nor a base URL.", hint=BASE_HINT
             )
         bases.append(base)
     return tuple(bases)
-
-
-def _prefix(text: str) -> str:
-    return text.rstrip("/")
 
 
 def _is_own_name(name: str) -> bool:
@@ -238,5 +228,5 @@ def _target(url: ResourceURL, address: Address, *, trusted: bool) -> Target:
         origin=url.origin,
         trusted=trusted,
         url=url.origin + url.path,
-        is_loopback=address.is_loopback,
+        is_loopback=kind_of(address) is AddressKind.LOOPBACK,
     )

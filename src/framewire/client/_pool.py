@@ -11,8 +11,8 @@ import weakref
 from dataclasses import dataclass
 from typing import Final
 
-from framewire.client._address import parse_address
 from framewire.errors import LifecycleError, TransferDeniedError, TransferFailedError
+from framewire.host.addresses import parse_address
 
 _MAX_IDLE_PER_PEER: Final = 8
 """As many as fetches run at once against one peer; more would only hold the peer's connection slots."""

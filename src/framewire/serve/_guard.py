@@ -1,7 +1,7 @@
-"""Deadlines that uvicorn does not have: on requests that arrive slowly, on endless headers, on readers that stop reading.
+"""Timeouts that uvicorn lacks: slow requests, oversized headers, stalled readers.
 
 A connection that sends half a request, or asks for a body and never reads it, costs its sender nothing and the server a socket,
-buffers and perhaps a pinned body. Each connection looks at itself once a second.
+buffers and perhaps a pinned body. Each connection checks itself once a second.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
+from framewire.host.addresses import is_loopback
+
 REQUEST_SECONDS: Final = 10.0
-"""For the first byte to the last of a request, and from the connection to its first request."""
+"""Time from the first byte of a request to its last, and from the connection to its first request."""
 REQUEST_BYTES_PER_SECOND: Final = 1 << 20
-"""Bodies earn time as they arrive: 16 MiB may take 26 s."""
+"""Request bodies gain time as they arrive: 16 MiB may take 26 s."""
 STALL_SECONDS: Final = 10.0
-"""Without one byte of progress while bytes wait to be sent."""
+"""Time without a byte of progress while bytes wait to be sent."""
 MAX_HEAD_BYTES: Final = 64 << 10
 """Request line and headers: neither parser bounds them."""
 UNSENT_BYTES: Final = 1 << 20
-"""Kept by the kernel for a peer whose window is full. By default it takes several megabytes, and copying those for readers that
-never read holds up everybody else: with 500 of them other requests' p99 was 50 to 150 ms, and is 12 to 21 ms with this. 256 KiB
+"""Bytes that the kernel buffers for a peer whose window is full. Its default is several megabytes, and copying those for readers
+that never read delays every other request: with 500 of them the p99 was 50 to 150 ms, and is 12 to 21 ms with this. 256 KiB
 brought it to 10 ms but cost good readers a quarter of their throughput (3.2 to 2.4 GB/s); this was within the noise."""
 _NOTSENT_LOWAT: Final[int | None] = getattr(socket, "TCP_NOTSENT_LOWAT", 25 if sys.platform == "linux" else None)
 _CONGESTION: Final[int | None] = getattr(socket, "TCP_CONGESTION", None)
@@ -33,7 +35,7 @@ _TICK_SECONDS: Final = 1.0
 
 
 class Guard:
-    """Mixed into uvicorn's HTTP protocols. It uses what both have: ``loop``, ``transport`` and ``cycle``."""
+    """Mix-in for uvicorn's HTTP protocols. It uses the attributes that both have: ``loop``, ``transport`` and ``cycle``."""
 
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
@@ -48,7 +50,7 @@ class Guard:
         self._connected_at = self._head_at = self._moved_at = self.loop.time()
         self._head_bytes = self._request_bytes = 0
         self._waiting_bytes = 0
-        self._timer = self.loop.call_later(_TICK_SECONDS, self._look)
+        self._timer = self.loop.call_later(_TICK_SECONDS, self._check)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop watching."""
@@ -73,14 +75,14 @@ class Guard:
         """Whether no request is being answered."""
         return self.cycle is None or bool(self.cycle.response_complete)
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self.transport.is_closing() and not self.transport.get_write_buffer_size():
             return
         if self._is_late(self.loop.time()):
-            # Not close(): that would wait for a reader who does not read.
+            # close() would wait for the reader to drain the buffer.
             self.transport.abort()
             return
-        self._timer = self.loop.call_later(_TICK_SECONDS, self._look)
+        self._timer = self.loop.call_later(_TICK_SECONDS, self._check)
 
     def _is_late(self, now: float) -> bool:
         waiting = self.transport.get_write_buffer_size()
@@ -93,7 +95,7 @@ class Guard:
                 return now - self._head_at >= REQUEST_SECONDS
             if self.cycle is None:
                 return now - self._connected_at >= REQUEST_SECONDS
-            # Answered before its body had come (a refusal): the rest is waited for no longer than any body.
+            # Answered before its body arrived (a refusal): the rest gets no more time than any body.
             return bool(self.cycle.more_body) and now - self._head_at >= REQUEST_SECONDS
         if self.cycle.more_body and not self.cycle.response_started:
             return now - self._head_at >= REQUEST_SECONDS + self._request_bytes / REQUEST_BYTES_PER_SECOND
@@ -103,7 +105,7 @@ class Guard:
 def _tune(sock: Any, peer: Any) -> None:
     if _NOTSENT_LOWAT is not None:
         sock.setsockopt(socket.IPPROTO_TCP, _NOTSENT_LOWAT, UNSENT_BYTES)
-    if _CONGESTION is not None and isinstance(peer, tuple) and peer[0] in ("127.0.0.1", "::1"):
+    if _CONGESTION is not None and isinstance(peer, tuple) and is_loopback(peer[0]):
         # Nothing congests loopback, but where a machine's default is BBR the kernel paces what is sent there too: a body of
         # 1.4 GB took 5 to 15% longer. Every kernel has reno; one that forbids it keeps its default.
         with suppress(OSError):
@@ -112,7 +114,7 @@ def _tune(sock: Any, peer: Any) -> None:
 
 @cache
 def guarded_protocol() -> type[asyncio.Protocol]:
-    """Uvicorn's fastest HTTP protocol that is installed, guarded."""
+    """Return uvicorn's fastest installed HTTP protocol with the guard mixed in."""
     name = "httptools" if importlib.util.find_spec("httptools") else "h11"
     module = importlib.import_module(f"uvicorn.protocols.http.{name}_impl")
     base = module.HttpToolsProtocol if name == "httptools" else module.H11Protocol

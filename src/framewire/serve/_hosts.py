@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable
+from typing import Final
 from urllib.parse import urlsplit
 
 from framewire.errors import BadHostError
+from framewire.host.addresses import LOOPBACK_NAMES, WILDCARD_NAMES
 
-_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-_WILDCARD = frozenset({"0.0.0.0", "::", ""})
+_HINT: Final = "The server's operator can add it to FRAMEWIRE_ALLOWED_HOSTS, or set FRAMEWIRE_PUBLIC_URL."
 
 
 class HostPolicy:
-    """Names that a request may address this server by.
+    """Decides by which names a request may address this server.
 
-    A page in a browser can make any name resolve to this server, but not change the name it sends: so names are listed. A
-    server bound to every address also answers to any IP literal, which no name server can forge.
+    A page in a browser can make any name resolve to this server, but cannot change the name that the browser sends: so names
+    are listed. A server bound to every address also answers to any IP literal, which no name server can forge.
 
     Args:
         bound: The address that the listener is bound to.
@@ -24,14 +25,14 @@ class HostPolicy:
     """
 
     def __init__(self, bound: str, names: Iterable[str] = ()) -> None:
-        self._any_literal = bound in _WILDCARD
-        self._names = _LOOPBACK | {bound.lower()} | {name.lower() for name in names}
+        self._any_literal = bound in WILDCARD_NAMES
+        self._names = LOOPBACK_NAMES | {bound.lower()} | {name.lower() for name in names}
 
     def check(self, host: str, origin: str) -> None:
         """Refuse a foreign ``Host`` or ``Origin``.
 
         Raises:
-            BadHostError: The name is not one of this server's.
+            BadHostError: The name is not this server's.
         """
         if not self._knows(f"//{host}"):
             raise BadHostError("The Host header names another server.", hint=_HINT)
@@ -46,9 +47,6 @@ class HostPolicy:
         if name in self._names:
             return bool(name)
         return self._any_literal and _is_literal(name)
-
-
-_HINT = "The server's operator can add it to FRAMEWIRE_ALLOWED_HOSTS, or set FRAMEWIRE_PUBLIC_URL."
 
 
 def _is_literal(name: str) -> bool:

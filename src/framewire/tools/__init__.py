@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from framewire.tools._arguments import CONSUMER_TEACHING, RESOURCE_TEACHING, describe
 from framewire.tools._consumer import consumer_tool
-from framewire.tools._keeper import PlaneKeeper, address, warn_unreachable
+from framewire.tools._keeper import PlaneKeeper
 from framewire.tools._resource import resource_tool
 from framewire.tools._signature import argument_names
 from framewire.tools._stdio import signals_end_stdin
@@ -21,11 +21,9 @@ __all__ = [
     "PlaneKeeper",
     "Registered",
     "StrictArguments",
-    "address",
     "argument_names",
     "consumer_tool",
     "describe",
     "resource_tool",
     "signals_end_stdin",
-    "warn_unreachable",
 ]

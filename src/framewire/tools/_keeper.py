@@ -6,19 +6,16 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Any
 
 import pyarrow as pa
 
 from framewire.handle import Handle
+from framewire.host.addresses import listener_url, warn_unreachable
 from framewire.plane import DataPlane
 from framewire.settings import Settings
 
 logger = logging.getLogger(__name__)
-
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-_WILDCARD: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
 class PlaneKeeper:
@@ -73,7 +70,7 @@ class PlaneKeeper:
     def mounted(self, host: str, port: int) -> Iterator[None]:
         """While entered, the plane is served by a listener on ``host`` and ``port``, and opens none of its own."""
         with self._lock:
-            self._host, self._mounted_at = host, address(host, port)
+            self._host, self._mounted_at = host, listener_url(host, port)
         warn_unreachable(host, self._settings.public_url or self._mounted_at)
         self.acquire()
         try:
@@ -98,21 +95,3 @@ class PlaneKeeper:
         if elsewhere and self._mounted_at is None and not self._users:
             logger.info("No listener is opened: the data plane's app is expected at %s.", plane.base_url)
         return plane
-
-
-def address(host: str, port: int) -> str:
-    """The URL at which a listener is reached from this host; a wildcard address is reached on loopback."""
-    name = _WILDCARD.get(host, host)
-    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-
-
-def warn_unreachable(bound: str, advertised: str) -> None:
-    """Warn when consumers elsewhere are invited (``bound`` is no loopback address) to a URL that they cannot reach."""
-    name = urlsplit(advertised).hostname or ""
-    if bound not in _LOOPBACK and (name in _LOOPBACK or name in _WILDCARD):
-        logger.warning(
-            "The server listens on %r but its data plane advertises %s, which other hosts cannot reach. "
-            "Set FRAMEWIRE_PUBLIC_URL (or public_url=) to the address that consumers use.",
-            bound,
-            advertised,
-        )

@@ -1,8 +1,8 @@
 """The grammar of a ``resource_url`` and of a configured peer: ours, strict, on ASCII.
 
 General URL parsers disagree with each other on what a hostile URL means (``http://a@b``, ``http://127.1``, full-width
-digits, back-slashes), and the disagreement is the attack. Here each part has one spelling or none, so that nothing is
-left for a later parser to read differently.
+digits, back-slashes), and the disagreement is the attack. Here each part has one spelling or none, so that a later parser
+cannot read it differently.
 """
 
 from __future__ import annotations
@@ -14,11 +14,17 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Final
 
 from framewire import wire
-from framewire.client._address import Address, embedded_ipv4
+from framewire.host.addresses import LOOPBACK_NAMES, Address, embedded_ipv4
 
 MAX_URL_CHARS: Final = 2048
 MAX_TOKEN_CHARS: Final = 256
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+BASE_HINT: Final = (
+    "Write lower-case http:// or https://, a host name or canonical IP address, an optional port, and the path before "
+    "/s2sp/data/ if there is one: https://data.example.org or https://example.org/data. Only http://127.0.0.1:*, "
+    "http://localhost:* and http://[::1]:* may leave the port open."
+)
+"""The grammar of :func:`parse_base`, for errors. They never show the entry: it may hold a password, or a token."""
 
 _HOST: Final = r"(?P<host>\[[0-9A-Fa-f:.]{2,45}\]|[0-9A-Za-z._-]{1,253})"
 _PREFIX: Final = r"(?P<prefix>(?:/[0-9A-Za-z._~-]+)*)"
@@ -45,7 +51,7 @@ class Host:
 
 @dataclass(frozen=True)
 class ResourceURL:
-    """The parts of a well-formed ``resource_url``; nothing is said yet on whether it may be called."""
+    """The parts of a well-formed ``resource_url``; the policy decides whether it may be called."""
 
     scheme: str
     host: Host
@@ -73,14 +79,14 @@ class Base:
     port: int | None
     prefix: str
 
-    def covers(self, url: ResourceURL, *, prefixes: frozenset[str]) -> bool:
-        """Whether ``url`` is of this origin, under this peer's prefix or under one of ``prefixes``."""
-        same = (self.scheme, self.host) == (url.scheme, url.host) and self.port in (None, url.port)
-        return same and (url.prefix == self.prefix or url.prefix in prefixes)
+    def covers(self, url: ResourceURL) -> bool:
+        """Whether ``url`` is of this origin and under this peer's prefix."""
+        same_peer = (self.scheme, self.host, self.prefix) == (url.scheme, url.host, url.prefix)
+        return same_peer and self.port in (None, url.port)
 
 
 def parse_resource_url(text: object) -> ResourceURL | None:
-    """The parts of ``text``, or None if it is anything but ``<base>/s2sp/data/<token>`` in its one spelling."""
+    """Split ``text`` into its parts; None if it is anything but ``<base>/s2sp/data/<token>`` in its one spelling."""
     if not isinstance(text, str) or len(text) > MAX_URL_CHARS or not text.isascii():
         return None
     match = _RESOURCE.fullmatch(text)
@@ -95,7 +101,10 @@ def parse_resource_url(text: object) -> ResourceURL | None:
 
 
 def parse_base(text: object) -> Base | None:
-    """A configured peer, or None. A trailing slash is dropped; the port ``*`` needs a loopback host."""
+    """Parse a configured peer, or return None. A trailing slash is dropped; the port ``*`` needs a loopback host.
+
+    A whole ``resource_url`` is refused: its token would end up in the configuration.
+    """
     if not isinstance(text, str) or len(text) > MAX_URL_CHARS or not text.isascii():
         return None
     match = _BASE.fullmatch(text)
@@ -103,16 +112,16 @@ def parse_base(text: object) -> Base | None:
         return None
     scheme, prefix = match["scheme"], match["prefix"]
     host = _parse_host(match["host"])
-    if host is None or _climbs(prefix):
+    if host is None or _climbs(prefix) or wire.DATA_PREFIX in f"{prefix}/":
         return None
     if match["port"] == "*":
-        return Base(scheme, host, None, prefix) if host.name in ("127.0.0.1", "localhost", "::1") else None
+        return Base(scheme, host, None, prefix) if host.name in LOOPBACK_NAMES else None
     port = int(match["port"] or DEFAULT_PORTS[scheme])
     return Base(scheme, host, port, prefix) if port <= 65535 else None
 
 
 def _climbs(prefix: str) -> bool:
-    """Dot segments: a server or proxy would resolve them into another path than the one that was compared."""
+    """Whether a path has dot segments, which a server or proxy would resolve into another path than the one compared."""
     return any(set(segment) == {"."} for segment in prefix.split("/")[1:])
 
 
@@ -123,8 +132,8 @@ def _parse_host(text: str) -> Host | None:
     name = text.lower()
     labels = name.split(".")
     if _NUMBER.fullmatch(labels[-1]):
-        # A name that ends in a number is an IPv4 address to some parser (127.1, 2130706433, 0x7f.1, 0177.0.0.1): only
-        # the canonical dotted quad is one to us, and everything else is nothing.
+        # Some parser takes any name that ends in a number for an IPv4 address (127.1, 2130706433, 0x7f.1, 0177.0.0.1).
+        # Here only the canonical dotted quad is one, and the others are refused.
         return _parse_ipv4(name)
     return Host(name, None) if all(_LABEL.fullmatch(label) for label in labels) else None
 
@@ -141,7 +150,7 @@ def _parse_ipv6(text: str) -> Host | None:
         address = ip_address(text)
     except ValueError:
         return None
-    # Whoever means the embedded IPv4 address can write that; written like this it is a disguise.
+    # An embedded IPv4 address can be written as such; in this form it is a disguise.
     if not isinstance(address, IPv6Address) or embedded_ipv4(address):
         return None
     return Host(str(address), address)

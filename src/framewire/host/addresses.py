@@ -1,20 +1,30 @@
-"""Which kind of network an IP address belongs to, judged by our own tables.
+"""IP addresses and host names: the network an address belongs to, loopback and wildcard names, a listener's own URL.
 
-``ipaddress.is_global`` is not used: its answer changes between Python releases, and Python 3.11 calls global what is
-not (``64:ff9b::7f00:1``, ``2002:7f00:1::``, ``::127.0.0.1``, ``fec0::1``).
+Kinds are judged by our own tables. ``ipaddress.is_global`` is not used: its answer changes between Python releases, and
+Python 3.11 calls global what is not (``64:ff9b::7f00:1``, ``2002:7f00:1::``, ``::127.0.0.1``, ``fec0::1``).
 """
 
 from __future__ import annotations
 
+import logging
 from enum import Enum
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, TypeAlias
+from urllib.parse import urlsplit
+
+logger = logging.getLogger(__name__)
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
+LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+"""Names that every host calls itself by."""
+WILDCARD_NAMES: Final = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+"""Addresses that bind every interface, and the loopback address that reaches such a listener."""
 
-class Kind(Enum):
-    """Where an address leads. Only addresses of one kind may stand behind one name."""
+
+class AddressKind(Enum):
+    """The network an address belongs to. All addresses of one name must be of the same kind."""
 
     LOOPBACK = "loopback"
     PRIVATE = "private"
@@ -72,7 +82,7 @@ _ISATAP: Final = frozenset({0x0000_5EFE, 0x0200_5EFE})
 
 
 def parse_address(text: str) -> Address | None:
-    """``text`` as an address, or None. IPv4 is strictly a dotted quad without leading zeros; zone ids are refused.
+    """Parse ``text`` as an address, or return None. IPv4 is strictly a dotted quad without leading zeros; zone ids are refused.
 
     An IPv4-mapped address becomes the IPv4 address that it stands for: the kernel dials it as such.
     """
@@ -88,7 +98,7 @@ def parse_address(text: str) -> Address | None:
 
 
 def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, ...]:
-    """The IPv4 addresses inside a mapped, translated, 6to4, Teredo, ISATAP or IPv4-compatible address; else empty."""
+    """Return the IPv4 addresses inside a mapped, translated, 6to4, Teredo, ISATAP or IPv4-compatible address; else empty."""
     low = IPv4Address(int(address) & 0xFFFF_FFFF)
     if address.ipv4_mapped is not None:
         return (address.ipv4_mapped,)
@@ -105,8 +115,8 @@ def embedded_ipv4(address: IPv6Address) -> tuple[IPv4Address, ...]:
     return ()
 
 
-def kind_of(address: Address) -> Kind:
-    """The kind of one address; an address that embeds others is judged by them.
+def kind_of(address: Address) -> AddressKind:
+    """Return the kind of one address; an address that embeds others is judged by them.
 
     A translated or tunnelled address that embeds anything but public addresses is ``NEVER``: what it reaches depends on
     a gateway, so "loopback" or "private" inside of it means nothing that an operator could have allowed.
@@ -115,27 +125,57 @@ def kind_of(address: Address) -> Kind:
         return _kind_4(address)
     inner = embedded_ipv4(address)
     if inner:
-        kinds = {_kind_4(one) for one in inner}
+        kinds = {_kind_4(ipv4) for ipv4 in inner}
         if address.ipv4_mapped is not None:
             return kinds.pop()
-        return Kind.PUBLIC if kinds == {Kind.PUBLIC} else Kind.NEVER
+        return AddressKind.PUBLIC if kinds == {AddressKind.PUBLIC} else AddressKind.NEVER
     return _kind_6(address)
 
 
-def _kind_4(address: IPv4Address) -> Kind:
+def _kind_4(address: IPv4Address) -> AddressKind:
     if address in _LOOPBACK_4:
-        return Kind.LOOPBACK
+        return AddressKind.LOOPBACK
     if any(address in network for network in _NEVER_4):
-        return Kind.NEVER
-    return Kind.PRIVATE if any(address in network for network in _PRIVATE_4) else Kind.PUBLIC
+        return AddressKind.NEVER
+    return AddressKind.PRIVATE if any(address in network for network in _PRIVATE_4) else AddressKind.PUBLIC
 
 
-def _kind_6(address: IPv6Address) -> Kind:
+def _kind_6(address: IPv6Address) -> AddressKind:
     if int(address) == 1:
-        return Kind.LOOPBACK
+        return AddressKind.LOOPBACK
     if any(address in network for network in _NEVER_6):
-        return Kind.NEVER
+        return AddressKind.NEVER
     if any(address in network for network in _PRIVATE_6):
-        return Kind.PRIVATE
-    # Whatever is neither private nor global unicast is unspecified, link-local, site-local, multicast or reserved.
-    return Kind.PUBLIC if address in _PUBLIC_6 else Kind.NEVER
+        return AddressKind.PRIVATE
+    # An address that is neither private nor global unicast is unspecified, link-local, site-local, multicast or reserved.
+    return AddressKind.PUBLIC if address in _PUBLIC_6 else AddressKind.NEVER
+
+
+@lru_cache(maxsize=256)
+def is_loopback(text: str) -> bool:
+    """Whether ``text`` is a loopback address; False for names, and for text that is not an address."""
+    address = parse_address(text)
+    return address is not None and kind_of(address) is AddressKind.LOOPBACK
+
+
+def listener_url(host: str, port: int) -> str:
+    """Return the URL at which a listener is reached from this host; a wildcard address is reached on loopback."""
+    name = WILDCARD_NAMES.get(host, host)
+    return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def warn_unreachable(bound: str, advertised: str) -> None:
+    """Warn when a listener accepts connections of other hosts but advertises a URL that they cannot reach.
+
+    Args:
+        bound: Host name or address that the listener is bound to.
+        advertised: Base of the URLs that are handed out.
+    """
+    name = urlsplit(advertised).hostname or ""
+    if bound not in LOOPBACK_NAMES and (name in LOOPBACK_NAMES or name in WILDCARD_NAMES):
+        logger.warning(
+            "The server listens on %r but its data plane advertises %s, which other hosts cannot reach. "
+            "Set FRAMEWIRE_PUBLIC_URL (or public_url=) to the address that consumers use.",
+            bound,
+            advertised,
+        )
