@@ -10,11 +10,11 @@ import pyarrow as pa
 
 from framewire.errors import SignatureError
 from framewire.frame import FORMS, Form, form_of, to_form
+from framewire.host.threads import CONVERTING
 from framewire.tools._arguments import CONSUMER_PARAMETERS
 from framewire.tools._errors import failure
 from framewire.tools._result import Results
 from framewire.tools._signature import Function, build_wrapper
-from framewire.tools._threads import convert
 
 _DEFAULT_NAME = "rows"
 """What the reference calls the parameter."""
@@ -47,10 +47,10 @@ def consumer_tool(
         sources = {key: arguments.pop(key, "") for key in added}
         try:
             table = await resolve(**sources)
-            rows = await convert(to_form, table, form)
+            rows = await CONVERTING.run(to_form, table, form)
             del table
             value = await function({**arguments, frame: rows})
-            return await convert(results.convert, value)
+            return await CONVERTING.run(results.convert, value)
         except BaseException as exc:
             return failure(exc, name)
 

@@ -10,12 +10,12 @@ from mcp.types import CallToolResult, InputRequiredResult
 
 from framewire.errors import NotATableError
 from framewire.handle import Handle
+from framewire.host.threads import CONVERTING
 from framewire.table import to_table
 from framewire.tools._arguments import RESOURCE_PARAMETERS
 from framewire.tools._errors import failure
 from framewire.tools._reply import Request, reply
 from framewire.tools._signature import Function, build_wrapper
-from framewire.tools._threads import convert
 
 
 def resource_tool(
@@ -43,7 +43,7 @@ def resource_tool(
                 return value
             if isinstance(value, CallToolResult):
                 raise _not_a_table(name)
-            return await convert(_answer, value, request, publish)
+            return await CONVERTING.run(_answer, value, request, publish)
         except BaseException as exc:
             return failure(exc, name)
 
