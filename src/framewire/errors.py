@@ -329,7 +329,8 @@ def _all_errors(cls: type[S2SPError]) -> Iterable[type[S2SPError]]:
 
 def error_from_wire(payload: Mapping[str, Any]) -> S2SPError:
     """Rebuild the error that a data plane answered with; an unknown code becomes ``TransferFailedError``."""
-    known = {cls.code: cls for cls in _all_errors(S2SPError)}
+    # Reversed, so that a subclass that shares a code with its base does not replace it.
+    known = {cls.code: cls for cls in reversed([*_all_errors(S2SPError)])}
     cls = known.get(str(payload.get("code", "")), TransferFailedError)
     details = {k: v for k, v in payload.items() if k not in ("code", "error", "hint")}
     return cls(

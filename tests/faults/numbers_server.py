@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from framewire import S2SPServer
-from framewire.serve import _answer
+from framewire.serve import _response
 
 server = S2SPServer("numbers", int(sys.argv[2]) if sys.argv[2:] else 0)
 
@@ -49,7 +49,7 @@ def clumsy(rows: pl.DataFrame) -> str:
 @server.mcp.tool()
 def fail_transfers(after: int) -> str:
     "From now on, every answer fails after so many slices."
-    original = _answer.Answer.slices
+    original = _response.Response.slices
 
     def slices(self: Any) -> Any:
         for number, view in enumerate(original(self)):
@@ -57,7 +57,7 @@ def fail_transfers(after: int) -> str:
                 raise RuntimeError("in the middle of a transfer")
             yield view
 
-    _answer.Answer.slices = slices  # type: ignore[method-assign]
+    _response.Response.slices = slices  # type: ignore[method-assign]
     return "ok"
 
 

@@ -21,7 +21,7 @@ import pytest
 from framewire.client import fetch
 from framewire.errors import LifecycleError, SettingError, TransferFailedError
 from framewire.plane import DataPlane
-from framewire.serve._answer import Answer
+from framewire.serve._response import Response
 from framewire.settings import Settings
 from tests.faults.forms import twice, until
 from tests.faults.plane_worker import table
@@ -214,9 +214,9 @@ def test_stopping_breaks_what_does_not_drain(runtime: Path) -> None:
 def test_an_exception_in_the_middle_is_a_broken_transfer(
     after: int, runtime: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = Answer.slices
+    original = Response.slices
 
-    def slices(self: Answer) -> Any:
+    def slices(self: Response) -> Any:
         for number, view in enumerate(original(self)):
             if number == after:
                 raise RuntimeError("no reason to speak of")
@@ -226,7 +226,7 @@ def test_an_exception_in_the_middle_is_a_broken_transfer(
         handle = plane.publish(table(LARGE, 1))
         monkeypatch.setenv("FRAMEWIRE_SAME_HOST", "off")
         wanted = fetch(handle.resource_url)
-        monkeypatch.setattr(Answer, "slices", slices)
+        monkeypatch.setattr(Response, "slices", slices)
         with _stalled(handle.resource_url, 1 << 20) as sock:
             expected, arrived = _received(sock)
             assert arrived < expected
@@ -235,7 +235,7 @@ def test_an_exception_in_the_middle_is_a_broken_transfer(
         with contextlib.suppress(TransferFailedError):
             got = fetch(handle.resource_url)
         assert got is None or got.equals(wanted)
-        monkeypatch.setattr(Answer, "slices", original)
+        monkeypatch.setattr(Response, "slices", original)
         assert fetch(handle.resource_url).num_rows == LARGE
         until(lambda: plane.stats().readers == 0, 10, "the reader is let go")
 

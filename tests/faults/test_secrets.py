@@ -29,7 +29,7 @@ from framewire.handle import Handle
 from framewire.host.registry import entries
 from framewire.plane import DataPlane
 from framewire.serve import _guard
-from framewire.serve._answer import Answer
+from framewire.serve._response import Response
 from framewire.settings import Settings
 from tests.faults.forms import twice
 from tests.faults.processes import ROOT, StdioServer
@@ -138,7 +138,7 @@ class _Failures:
             lambda: fetch(url, transport=httpx.MockTransport(_raising)),
             lambda: asyncio.run(fetch_async(url, transport=httpx.MockTransport(_raising))),
             dropped,
-            fails("slices", Answer, RuntimeError("in the middle")),
+            fails("slices", Response, RuntimeError("in the middle")),
             fails("encode", write, ValueError("no encoding")),
             lambda: framewire.resolve("not json", url),
             lambda: framewire.resolve('[{"_row_id": 77777}]', url),

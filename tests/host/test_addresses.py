@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from framewire.host.addresses import AddressKind, is_loopback, kind_of, listener_url, parse_address, warn_unreachable
+from framewire.host.addresses import AddressKind, is_local_peer, kind_of, listener_url, parse_address, warn_unreachable
 from tests.client.test_policy import NEVER
 
 
@@ -53,11 +53,11 @@ def test_text_that_is_not_an_address(text: str) -> None:
     assert parse_address(text) is None
 
 
-def test_only_loopback_addresses_are_loopback() -> None:
-    for text in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"):
-        assert is_loopback(text)
-    for text in ("192.0.2.1", "::", "::127.0.0.1", "64:ff9b::7f00:1", "localhost", "", "testclient"):
-        assert not is_loopback(text)
+def test_a_peer_is_local_by_its_address() -> None:
+    for text in ("127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "", "testclient"):
+        assert is_local_peer(text)
+    for text in ("192.0.2.1", "::", "::127.0.0.1", "64:ff9b::7f00:1", "fe80::1%eth0"):
+        assert not is_local_peer(text)
 
 
 @pytest.mark.parametrize(

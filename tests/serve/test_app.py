@@ -242,6 +242,63 @@ async def test_other_methods(client: httpx.AsyncClient, url: str) -> None:
     assert json.loads(response.text)["hint"]
 
 
+@pytest.mark.parametrize(
+    "path", ["/", "/s2sp", "/s2sp/data", "/s2sp/data/", "/s2sp/data/a/b", "/s2sp/health/", "/x/s2sp/health"]
+)
+async def test_other_paths_are_a_plain_404(client: httpx.AsyncClient, path: str) -> None:
+    response = await client.get(f"http://127.0.0.1{path}")
+    assert (response.status_code, response.json()["code"]) == (404, "bad_request")
+
+
+async def test_the_app_may_be_mounted_under_a_path(plane: DataPlane, url: str) -> None:
+    token = url.rpartition("/")[2]
+    for root, served in (("/x", "/x"), ("/x", ""), ("/s2sp", "")):
+        transport = httpx.ASGITransport(app=plane.app, root_path=root)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            for path in ("/s2sp/health", f"/s2sp/data/{token}"):
+                # Under "/s2sp" the plane's own paths are those of another app.
+                expected = 404 if root == "/s2sp" else 200
+                assert (await client.get(served + path)).status_code == expected
+            assert (await client.get(f"/y{path}")).status_code == 404
+
+
+async def test_two_host_headers_are_refused(client: httpx.AsyncClient, url: str) -> None:
+    response = await client.get(url, headers=[("Host", "127.0.0.1"), ("Host", "127.0.0.1")])
+    assert (response.status_code, response.json()["code"]) == (421, "bad_host")
+
+
+async def test_null_is_no_selection(client: httpx.AsyncClient, url: str) -> None:
+    response = await client.post(url, content=b"null", headers=ARROW)
+    assert (response.status_code, response.json()["code"]) == (422, "bad_selection")
+
+
+async def test_lifespans_complete_and_websockets_are_closed(plane: DataPlane) -> None:
+    async def run(kind: str, *received: str) -> list[str]:
+        waiting, sent = list(received), []
+
+        async def receive() -> dict[str, str]:
+            return {"type": waiting.pop(0)}
+
+        async def send(message: Any) -> None:
+            sent.append(message["type"])
+
+        await plane.app({"type": kind}, receive, send)
+        assert waiting == []
+        return sent
+
+    assert await run("lifespan", "lifespan.startup", "lifespan.shutdown") == [
+        "lifespan.startup.complete",
+        "lifespan.shutdown.complete",
+    ]
+    assert await run("websocket", "websocket.connect") == ["websocket.close"]
+
+
+async def test_a_key_that_appears_twice_in_the_query_is_named(client: httpx.AsyncClient, url: str) -> None:
+    response = await client.get(f"{url}?row_ids=1&row_ids=2")
+    assert response.status_code == 422
+    assert "'row_ids' appears twice" in response.json()["error"]
+
+
 async def test_nothing_is_held_after_the_answers(client: httpx.AsyncClient, plane: DataPlane, url: str) -> None:
     await client.post(url, json={"row_ids": [1, 5]}, headers=ARROW)
     await client.post(url, json={"row_ids": [1, 500]}, headers=ARROW)

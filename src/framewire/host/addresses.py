@@ -152,10 +152,10 @@ def _kind_6(address: IPv6Address) -> AddressKind:
 
 
 @lru_cache(maxsize=256)
-def is_loopback(text: str) -> bool:
-    """Whether ``text`` is a loopback address; False for names, and for text that is not an address."""
-    address = parse_address(text)
-    return address is not None and kind_of(address) is AddressKind.LOOPBACK
+def is_local_peer(text: str) -> bool:
+    """Whether a connected peer is on this host. One whose address is not an IP address (a Unix socket's) is."""
+    address = parse_address(text.partition("%")[0])
+    return address is None or kind_of(address) is AddressKind.LOOPBACK
 
 
 def listener_url(host: str, port: int) -> str:

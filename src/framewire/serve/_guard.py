@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final
 
-from framewire.host.addresses import is_loopback
+from framewire.host.addresses import is_local_peer
 
 REQUEST_SECONDS: Final = 10.0
 """Time from the first byte of a request to its last, and from the connection to its first request."""
@@ -105,7 +105,7 @@ class Guard:
 def _tune(sock: Any, peer: Any) -> None:
     if _NOTSENT_LOWAT is not None:
         sock.setsockopt(socket.IPPROTO_TCP, _NOTSENT_LOWAT, UNSENT_BYTES)
-    if _CONGESTION is not None and isinstance(peer, tuple) and is_loopback(peer[0]):
+    if _CONGESTION is not None and isinstance(peer, tuple) and is_local_peer(peer[0]):
         # Nothing congests loopback, but where a machine's default is BBR the kernel paces what is sent there too: a body of
         # 1.4 GB took 5 to 15% longer. Every kernel has reno; one that forbids it keeps its default.
         with suppress(OSError):

@@ -1,17 +1,25 @@
-"""What a client can read, from its request headers."""
+"""Content negotiation: the response format that a client accepts, and the range of bytes it asks for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
 
 from framewire import wire
 
+_TYPES: Final = wire.H_TYPES.lower()
+_MAP: Final = wire.H_MAP.lower()
+_RANGE: Final = re.compile(r"\s*bytes\s*=\s*(\d*)-(\d*)\s*", re.ASCII | re.IGNORECASE)
+_REMEMBERED_CHARS: Final = 512
+"""Clients choose the headers, so only short ones are remembered: at most 64 times this."""
+
 
 @dataclass(frozen=True)
-class Wants:
-    """The form of an answer.
+class Accepted:
+    """The response format that a client accepts.
 
     Attributes:
         arrow: An Arrow IPC stream; the reference's JSON otherwise.
@@ -26,40 +34,35 @@ class Wants:
     codec: str | None = None
 
 
-class Headers:
-    """Case-insensitive view of ASGI's header list; repeated headers are joined by commas."""
-
-    def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
-        self._values: dict[str, str] = {}
-        for name, value in raw:
-            key, text = name.decode("latin-1").lower(), value.decode("latin-1").strip()
-            self._values[key] = f"{self._values[key]}, {text}" if key in self._values else text
-
-    def get(self, name: str) -> str:
-        """The header's value, or the empty text."""
-        return self._values.get(name.lower(), "")
-
-
-def negotiate(headers: Headers, *, near: bool = True) -> Wants:
-    """Read what the client can read.
+def negotiate(headers: Mapping[str, str], *, near: bool = True) -> Accepted:
+    """Read the format that a client accepts.
 
     Arrow only for a client that names its media type: ``*/*`` is what reference clients send, and they read JSON.
 
     Args:
-        headers: The request's.
+        headers: The request's, by name in lower case.
         near: Whether the client is on this host, where compression never pays.
     """
+    accept, types, host = headers.get("accept", ""), headers.get(_TYPES, ""), headers.get(_MAP, "")
+    is_short = len(accept) + len(types) + len(host) <= _REMEMBERED_CHARS
+    return (_remembered if is_short else _negotiate)(accept, types, host, near)
+
+
+def _negotiate(accept: str, types: str, host: str, near: bool) -> Accepted:
     arrow = False
     codec: str | None = None
-    for part in _split(headers.get("accept"), ","):
+    for part in _split(accept, ","):
         media, *parameters = (piece.strip().lower() for piece in _split(part, ";"))
         values = dict(_parameter(text) for text in parameters)
         if media == wire.ARROW_STREAM and float(values.get("q", "1") or "1") > 0:
             arrow = True
             offered = [name.strip() for name in values.get("codecs", "").split(",")]
             codec = None if near else next((name for name in offered if name in wire.CODECS), None)
-    views = wire.TYPES_VIEWS in [part.strip().lower() for part in headers.get(wire.H_TYPES).split(",")]
-    return Wants(arrow, views, headers.get(wire.H_MAP), codec)
+    views = wire.TYPES_VIEWS in [part.strip().lower() for part in types.split(",")]
+    return Accepted(arrow, views, host, codec)
+
+
+_remembered = lru_cache(maxsize=64)(_negotiate)
 
 
 def _split(text: str, separator: str) -> list[str]:
@@ -73,35 +76,29 @@ def _parameter(text: str) -> tuple[str, str]:
     return name.strip(), value if name.strip() != "q" or re.fullmatch(r"[01](\.\d{0,3})?", value) else "1"
 
 
-@dataclass(frozen=True)
-class ByteRange:
-    """One satisfiable range of bytes, ``start`` to ``stop`` (exclusive)."""
-
-    start: int
-    stop: int
-
-
-def parse_range(text: str, nbytes: int) -> ByteRange | None:
+def parse_range(text: str, nbytes: int) -> range | None:
     """Read a ``Range`` header.
 
+    Args:
+        text: The header's value.
+        nbytes: Length of the body, in bytes.
+
     Returns:
-        The range; None where the header is to be ignored (RFC 9110: other units, several ranges, malformed text).
+        Positions of the bytes; None where the header is to be ignored (RFC 9110: other units, several ranges, malformed text).
 
     Raises:
         ValueError: A well-formed range outside the body.
     """
-    unit, found, spec = text.partition("=")
-    first, dash, last = spec.strip().partition("-")
-    if unit.strip().lower() != "bytes" or not found or not dash or "," in spec:
+    match = _RANGE.fullmatch(text)
+    if match is None or match.groups() == ("", ""):
         return None
-    if not (first.isdecimal() or first == "") or not (last.isdecimal() or last == "") or not (first or last):
-        return None
+    first, last = match.groups()
     if not first:
-        start, stop = max(nbytes - int(last), 0), nbytes
+        positions = range(max(nbytes - int(last), 0), nbytes)
+    elif last and int(last) < int(first):
+        return None
     else:
-        start, stop = int(first), min(int(last) + 1, nbytes) if last else nbytes
-        if last and int(last) < start:
-            return None
-    if start >= stop:
+        positions = range(int(first), min(int(last) + 1, nbytes) if last else nbytes)
+    if not positions:
         raise ValueError(text)
-    return ByteRange(start, stop)
+    return positions

@@ -1,69 +1,50 @@
-"""Sending an answer: slices with back-pressure, under a lease where the handle is of limited use."""
+"""Sending a response: slices with back-pressure, under a lease where the handle has limited uses."""
 
 from __future__ import annotations
 
 import mmap
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Final
 
 import anyio
-import anyio.to_thread
-from anyio.lowlevel import RunVar, checkpoint
+from anyio.lowlevel import checkpoint
 
 from framewire import wire
-from framewire.serve._answer import Answer
+from framewire.host.threads import SERVING
+from framewire.serve._request import Message, Receive, Send
+from framewire.serve._response import Response
 from framewire.store import Hold
 
-T = TypeVar("T")
-Scope: TypeAlias = MutableMapping[str, Any]
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
-
-_WORKERS: Final = 4
-"""Selections and encodings made at once, in threads beside those of the SDK's sync tools."""
-_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("framewire.serve")
 _END: Final[Message] = {"type": "http.response.body", "body": b"", "more_body": False}
 
 
-async def in_thread(function: Callable[..., T], *args: Any) -> T:
-    """Run blocking work off the loop, under a limiter of this loop's own."""
-    limiter = _LIMITER.get(None)
-    if limiter is None:
-        limiter = anyio.CapacityLimiter(_WORKERS)
-        _LIMITER.set(limiter)
-    return await anyio.to_thread.run_sync(function, *args, limiter=limiter)
-
-
-async def send_answer(made: Answer, send: Send, *, head: bool, cold: bool) -> None:
-    """Send ``made``; without its body for a ``HEAD``.
+async def send_response(response: Response, send: Send, *, head: bool, cold: bool) -> None:
+    """Send ``response``; without its body for a ``HEAD``.
 
     Args:
-        made: The answer.
+        response: Status, headers and bytes.
         send: ASGI's send; it waits while the client is slower than the server.
-        head: Whether only the headers are wanted.
+        head: Send the headers only.
         cold: Whether the bytes may still be on disk.
     """
-    await send(_start(made))
+    await send(_start(response))
     if not head:
-        for view in made.slices():
+        for view in response.slices():
             if cold:
-                await in_thread(_touch, view)
+                await SERVING.run(_touch, view)
             await send({"type": "http.response.body", "body": view, "more_body": True})
     await send(_END)
 
 
-async def send_leased(
-    made: Answer, hold: Hold, receive: Receive, send: Send, *, cold: bool, acknowledges: bool
-) -> None:
-    """Send ``made`` under a lease.
+async def send_leased(response: Response, hold: Hold, receive: Receive, send: Send, *, cold: bool) -> None:
+    """Send ``response`` under a lease.
 
-    A client that acknowledges counts its use itself. For another, the use counts when the last slice is handed over and it
-    has not gone away: a server cannot see more of a delivery than that.
+    A client that reads Arrow acknowledges, and so counts its use itself. For a JSON client the use counts once the last slice is
+    handed to the transport and it has not disconnected: a server cannot see more of a delivery than that.
 
     Raises:
-        LeasedError, SpentError: The lease lapsed on the way and its use is gone; the transfer breaks.
+        LeasedError, SpentError: The lease lapsed during the transfer and another took its use; the transfer breaks.
     """
+    acknowledges = response.headers["Content-Type"] == wire.ARROW_STREAM
     gone = anyio.Event()
 
     async def watch() -> None:
@@ -73,9 +54,9 @@ async def send_leased(
 
     async with anyio.create_task_group() as group:
         group.start_soon(watch)
-        await send(_start(made, (wire.H_LEASE, hold.lease)))
+        await send(_start(response, (wire.H_LEASE, hold.lease)))
         waiting: memoryview | None = None
-        for view in made.slices():
+        for view in response.slices():
             if waiting is not None:
                 await _send_slice(waiting, hold, send, gone, cold=cold)
             waiting = view
@@ -94,18 +75,18 @@ async def _send_slice(view: memoryview, hold: Hold, send: Send, gone: anyio.Even
         return
     hold.touch()
     if cold:
-        await in_thread(_touch, view)
+        await SERVING.run(_touch, view)
     await send({"type": "http.response.body", "body": view, "more_body": True})
-    # Without this turn of the loop a disconnect is not seen while the socket takes all that it is given.
+    # Without this turn of the loop a disconnect goes unseen while the socket accepts everything.
     await checkpoint()
 
 
 def _touch(view: memoryview) -> None:
-    """Read one byte of each page, so that a page that is still on disk is waited for here and not on the loop."""
+    """Read one byte of each page, so that this thread waits for pages that are still on disk, not the event loop."""
     bytes(view[:: mmap.PAGESIZE])
 
 
-def _start(made: Answer, *more: tuple[str, str]) -> Message:
-    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in [*made.headers.items(), *more]]
-    headers.append((b"content-length", str(made.encoded.nbytes).encode()))
-    return {"type": "http.response.start", "status": made.status, "headers": headers}
+def _start(response: Response, *more: tuple[str, str]) -> Message:
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in [*response.headers.items(), *more]]
+    headers.append((b"content-length", str(response.encoded.nbytes).encode()))
+    return {"type": "http.response.start", "status": response.status, "headers": headers}
