@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import logging
 import math
-import socket
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -24,7 +22,7 @@ from framewire.consume import resolve_table_async
 from framewire.errors import SettingError
 from framewire.host.addresses import listener_url, warn_unreachable
 from framewire.plane import DataPlane
-from framewire.serve._listener import DrainingServer, bind, uvicorn_config
+from framewire.serve import bind, serve_both_planes
 from framewire.settings import Settings
 from framewire.tools import (
     CONSUMER_TEACHING,
@@ -43,8 +41,6 @@ if TYPE_CHECKING:
     from framewire.client import PeerPolicy
 
 __all__ = ["S2SPServer"]
-
-logger = logging.getLogger(__name__)
 
 F = TypeVar("F", bound=Callable[..., Any])
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
@@ -92,7 +88,7 @@ class S2SPServer(MCPServer[Any]):
     ) -> None:
         self.s2sp_settings = _settings(settings, s2sp_port, cache_ttl, public_url)
         self._policy = policy
-        self._s2sp_host = s2sp_host
+        self._s2sp_host, self._s2sp_port = s2sp_host, s2sp_port
         self._keeper = PlaneKeeper(self.s2sp_settings, host=s2sp_host, port=s2sp_port)
         self._strict = StrictArguments()
         super().__init__(name, lifespan=self._around(lifespan), extensions=[self._strict, *extensions], **options)
@@ -111,7 +107,7 @@ class S2SPServer(MCPServer[Any]):
 
     @property
     def s2sp_endpoint(self) -> str:
-        """What advertised URLs start with, without a trailing slash.
+        """Base of advertised URLs, without a trailing slash.
 
         Raises:
             LifecycleError: The data plane is not running.
@@ -119,7 +115,7 @@ class S2SPServer(MCPServer[Any]):
         return self._keeper.plane.base_url
 
     async def start(self) -> None:
-        """Start the data plane without the MCP server. Each call wants one :meth:`stop`."""
+        """Start the data plane without the MCP server. Each call needs one :meth:`stop`."""
         await anyio.to_thread.run_sync(self._keeper.acquire)
 
     async def stop(self) -> None:
@@ -132,7 +128,7 @@ class S2SPServer(MCPServer[Any]):
         try:
             yield
         finally:
-            # What a tool printed is flushed while the SDK still sends it to stderr: at exit it would go to the client.
+            # Tools' prints are flushed while the SDK still redirects them to stderr: at exit they would go to the client.
             with suppress(OSError, ValueError):
                 sys.stdout.flush()
             with anyio.CancelScope(shield=True):
@@ -144,7 +140,7 @@ class S2SPServer(MCPServer[Any]):
     def _around(self, inner: Lifespan | None) -> Lifespan:
         @asynccontextmanager
         async def lifespan(server: Any) -> AsyncIterator[Any]:
-            # A server of consumer tools alone needs no listener; should it publish after all, that starts one.
+            # A server of consumer tools alone needs no listener; a publish would start one.
             async with self._running(start=self._publishes()):
                 if inner is None:
                     yield {}
@@ -196,7 +192,7 @@ class S2SPServer(MCPServer[Any]):
 
         Raises:
             SignatureError: The function cannot become a tool.
-            SettingError: ``abstract_limit`` is no whole number from 0 up.
+            SettingError: ``abstract_limit`` is not a whole number from 0 up.
         """
         if callable(name):
             return self.sd_resource_tool()(name)
@@ -285,7 +281,7 @@ class S2SPServer(MCPServer[Any]):
     # --- transports ---------------------------------------------------------------------------------------------------
 
     def run(self, transport: Literal["stdio", "sse", "streamable-http"] = "stdio", **options: Any) -> None:
-        """Run until stdin ends (stdio) or a signal comes. Nothing but MCP messages goes to stdout.
+        """Run until stdin ends (stdio) or a signal arrives. Only MCP messages go to stdout.
 
         Args:
             transport: ``streamable-http`` serves MCP at ``/mcp`` and the data plane at ``/s2sp/`` on one port.
@@ -320,16 +316,14 @@ class S2SPServer(MCPServer[Any]):
         bound = sock.getsockname()[1]
         try:
             with self._keeper.mounted(host, bound):
-                both = _beside(app, self._keeper.app)
-                drain = self.s2sp_settings.drain_seconds
-                config = uvicorn_config(
-                    both, drain_seconds=drain, max_connections=self.s2sp_settings.max_connections, lifespan="on"
+                await serve_both_planes(
+                    app,
+                    self._keeper.app,
+                    sock,
+                    drain_seconds=self.s2sp_settings.drain_seconds,
+                    max_connections=self.s2sp_settings.max_connections,
+                    announcement=f"MCP and data plane of {self.name!r} at {listener_url(host, bound)}, MCP path {path}",
                 )
-                server = _AnnouncedServer(config, drain_seconds=drain)
-                server.announcement = (
-                    f"MCP and data plane of {self.name!r} at {listener_url(host, bound)}, MCP path {path}"
-                )
-                await server.serve(sockets=[sock])
         finally:
             sock.close()
 
@@ -342,24 +336,13 @@ class S2SPServer(MCPServer[Any]):
 
     async def run_sse_async(self, *, host: str = "127.0.0.1", **options: Any) -> None:
         """As in the SDK; the data plane keeps its own listener, and outlives each connection."""
-        warn_unreachable(host, self.s2sp_settings.public_url or f"http://{self._s2sp_host}")
+        warn_unreachable(host, self.s2sp_settings.public_url or listener_url(self._s2sp_host, self._s2sp_port))
         async with self._running():
             await super().run_sse_async(host=host, **options)
 
 
-class _AnnouncedServer(DrainingServer):
-    """uvicorn that says where it is once connections are accepted."""
-
-    announcement = ""
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if not self.should_exit:
-            logger.info(self.announcement)
-
-
 def _settings(settings: Settings | None, port: int, ttl: float | None, public_url: str | None) -> Settings:
-    """The settings in force, with the constructor's own arguments checked as the environment's are."""
+    """Return the settings in force; the constructor's arguments are checked as the environment's are."""
     if not 0 <= port <= 65535:
         raise SettingError(f"s2sp_port is {port!r}.", hint="It takes a port number, or 0 for a free one.")
     if ttl is not None and not 0 < ttl < math.inf:
@@ -371,13 +354,3 @@ def _settings(settings: Settings | None, port: int, ttl: float | None, public_ur
 def _name_of(fn: Callable[..., Any]) -> str:
     inner = fn.func if isinstance(fn, functools.partial) else fn
     return str(getattr(inner, "__name__", type(inner).__name__))
-
-
-def _beside(mcp_app: Any, data_app: Any) -> Any:
-    """One ASGI app of two: what lies under ``/s2sp/`` is the data plane's, all else (and the lifespan) is the SDK's."""
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        is_data = scope["type"] == "http" and scope["path"].startswith(wire.PLANE_PREFIX)
-        await (data_app if is_data else mcp_app)(scope, receive, send)
-
-    return app

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from framewire.plane import DataPlane
-from framewire.serve import _listener
+from framewire.serve import _uvicorn
 
 _LOOPS: list[asyncio.AbstractEventLoop] = []
 
@@ -25,13 +25,13 @@ def table(rows: int, seed: int) -> pa.Table:
 
 
 def _spy() -> None:
-    original = _listener.DrainingServer.startup
+    original = _uvicorn.DrainingServer.startup
 
     async def startup(self: Any, sockets: Any = None) -> None:
         _LOOPS.append(asyncio.get_running_loop())
         await original(self, sockets)
 
-    _listener.DrainingServer.startup = startup  # type: ignore[method-assign]
+    _uvicorn.DrainingServer.startup = startup  # type: ignore[method-assign]
 
 
 def resident_bytes() -> int:
