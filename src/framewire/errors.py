@@ -35,7 +35,7 @@ The tree (stable ``code`` on the right; the same code travels on the wire)::
     └── LifecycleError              not_running        (also a RuntimeError)
 
 A message names what was wrong (the column, row, value or setting); ``hint`` says what would have worked or what to do
-next. ``str(error)`` is both, so that a text shown to a model always carries the way out. No message ever holds a token.
+next. ``str(error)`` is both, so that a model always sees what to do next. No message ever holds a token.
 ``S2SPError``, ``TransferDeniedError``, ``TransferFailedError``, ``TransferTimeoutError`` and ``InvalidTokenError`` keep
 the names of the reference implementation (``mcp-sd``).
 """
@@ -103,7 +103,7 @@ class S2SPError(Exception):
         super().__init__(f"{message} {hint}" if hint else message)
 
     def to_wire(self) -> dict[str, Any]:
-        """The JSON object that carries this error over HTTP; ``error`` is the key that reference clients read."""
+        """Return the JSON object that carries this error over HTTP; ``error`` is the key that reference clients read."""
         return {"code": self.code, "error": self.message, "hint": self.hint, **self.details}
 
 
@@ -157,7 +157,7 @@ class NoRoomError(PublishError):
 
 
 class RequestError(S2SPError, ValueError):
-    """A request that can never succeed as it stands."""
+    """A request that cannot succeed unchanged."""
 
     code = "bad_request"
     status = 400
@@ -190,17 +190,17 @@ class UnknownColumnError(RequestError):
     status = 422
 
     @classmethod
-    def build(cls, missing: str, available: Iterable[str], *, what: str = "column") -> UnknownColumnError:
-        """The error for one missing name, with the nearest match and the names that exist (at most 100)."""
+    def build(cls, missing: str, available: Iterable[str]) -> UnknownColumnError:
+        """Build the error for one missing name, with the nearest match and the names that exist (at most 100)."""
         names = list(available)
         near = get_close_matches(missing, names, n=1)
         shown = ", ".join(names[:100]) + (f", ... ({len(names)} in all)" if len(names) > 100 else "")
         did = f" Did you mean {near[0]!r}?" if near else ""
-        return cls(f"There is no {what} {missing!r}.{did}", hint=f"The columns are: {shown or '(none)'}.")
+        return cls(f"There is no column {missing!r}.{did}", hint=f"The columns are: {shown or '(none)'}.")
 
 
 class UnknownKeyError(RequestError):
-    """A request carries a key that wire version 1 does not define."""
+    """A request has a key that wire version 1 does not define."""
 
     code = "unknown_key"
     status = 422
@@ -214,7 +214,7 @@ class BadRangeError(RequestError):
 
 
 class BadHostError(RequestError):
-    """The ``Host`` or ``Origin`` header is not one that this data plane answers to."""
+    """The ``Host`` or ``Origin`` header names another server than this data plane."""
 
     code = "bad_host"
     status = 421
@@ -262,7 +262,7 @@ class TransferDeniedError(S2SPError):
 
 
 class TransferFailedError(S2SPError):
-    """A transfer broke off, or what arrived is not what was announced. No partial table is ever returned."""
+    """A transfer broke off, or the body differs from what was announced. No partial table is ever returned."""
 
     code = "transfer_failed"
     status = 502
@@ -328,7 +328,7 @@ def _all_errors(cls: type[S2SPError]) -> Iterable[type[S2SPError]]:
 
 
 def error_from_wire(payload: Mapping[str, Any]) -> S2SPError:
-    """Rebuild the error that a data plane answered with; an unknown code becomes ``TransferFailedError``."""
+    """Rebuild the error that a data plane sent; an unknown code becomes ``TransferFailedError``."""
     # Reversed, so that a subclass that shares a code with its base does not replace it.
     known = {cls.code: cls for cls in reversed([*_all_errors(S2SPError)])}
     cls = known.get(str(payload.get("code", "")), TransferFailedError)

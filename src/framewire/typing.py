@@ -29,10 +29,10 @@ Tabular: TypeAlias = (
     "ArrowStreamExportable | pa.Table | pa.RecordBatch | pa.RecordBatchReader | pl.DataFrame | pl.LazyFrame"
     " | pd.DataFrame | Sequence[Mapping[str, Any]]"
 )
-"""What a resource tool may return and ``publish`` accepts."""
+"""Types that a resource tool may return and ``publish`` accepts."""
 
 Frame: TypeAlias = "pl.DataFrame | pl.LazyFrame | pa.Table | pa.RecordBatchReader | pd.DataFrame | list[dict[str, Any]]"
-"""What a consumer function may ask for."""
+"""Types that a consumer function may ask for."""
 
 RowIds: TypeAlias = "Sequence[int | float | str] | str | pa.Array | pa.ChunkedArray"
 """Row ids as a caller may write them: integers, whole-number text or floats, and inclusive ranges such as ``"5-99"``."""

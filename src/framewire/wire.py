@@ -37,7 +37,7 @@ H_CHECKSUM: Final = "S2SP-Checksum"
 H_TYPES: Final = "S2SP-Types"
 H_LEASE: Final = "S2SP-Lease"
 H_MAP: Final = "S2SP-Map"
-"""Same-host mapping. A client sends the identity of its user and host; a server on the same sends where the body is."""
+"""Same-host mapping. A client sends the identity of its user and host; one with the same identity sends the body's location."""
 TYPES_VIEWS: Final = "views"
 """Value of ``S2SP-Types`` sent by a client that reads string and binary views."""
 CHECKSUM_ALGORITHM: Final = "xxh3-128"
@@ -51,7 +51,7 @@ ACK_KEYS: Final = frozenset({"ack", "rows", "checksum"})
 KEPT_FIELD_METADATA: Final = frozenset(
     {b"_PL_ENUM_VALUES", b"_PL_ENUM_VALUES2", b"_PL_CATEGORICAL", b"_PL_CATEGORICAL2"}
 )
-"""Field metadata that survives a publish: without it a Polars Enum arrives as a Categorical. All else is dropped."""
+"""Field metadata that is kept when a table is published: without it a Polars Enum arrives as a Categorical."""
 
 # --- limits ------------------------------------------------------------------------------------------------------------
 SLICE_BYTES: Final = 1 << 20
@@ -59,9 +59,9 @@ SLICE_BYTES: Final = 1 << 20
 MAX_REQUEST_BYTES: Final = 16 << 20
 """Largest request body: about two million scattered row ids."""
 MIN_COMPRESSED_BYTES: Final = 64 << 10
-"""Bodies below this are sent as they are: a round trip costs more than their bytes."""
+"""Bodies below this are sent uncompressed: a round trip costs more than their bytes."""
 MAX_JSON_ANSWER_BYTES: Final = 64 << 20
-"""Largest JSON answer to a reference client; Arrow has no such limit."""
+"""Largest JSON response to a reference client; Arrow has no such limit."""
 MAX_REPLY_BYTES: Final = 1 << 20
 """Largest tool reply: older MCP clients refuse a server-sent event above 1 MiB."""
 ABSTRACT_LIMIT: Final = 100

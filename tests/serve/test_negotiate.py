@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from framewire import wire
+from framewire.errors import BadRangeError
 from framewire.serve import _negotiate
 from framewire.serve._negotiate import Accepted, negotiate, parse_range
 
@@ -61,6 +62,7 @@ def test_only_short_headers_are_remembered_and_only_so_many() -> None:
         ("bytes=0-1-2", None),
         ("bytes=+1-2", None),
         ("bytes=a-b", None),
+        ("bytes=" + "9" * 5000 + "-", None),
         ("bytes=\u00b2-", None),
     ],
 )
@@ -68,9 +70,9 @@ def test_ranges(text: str, positions: range | None) -> None:
     assert parse_range(text, 10) == positions
 
 
-@pytest.mark.parametrize("text", ["bytes=10-", "bytes=10-20", "bytes=-0", "bytes=" + "9" * 5000 + "-"])
+@pytest.mark.parametrize("text", ["bytes=10-", "bytes=10-20", "bytes=-0"])
 def test_a_range_outside_the_body(text: str) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(BadRangeError):
         parse_range(text, 10)
-    with pytest.raises(ValueError):
+    with pytest.raises(BadRangeError):
         parse_range("bytes=0-", 0)

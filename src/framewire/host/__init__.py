@@ -1,1 +1,1 @@
-"""This user's processes on this host: who serves which origin, and memory they share."""
+"""This host and this user's processes on it: addresses, the registry of data planes, shared memory, worker threads."""

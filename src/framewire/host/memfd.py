@@ -2,7 +2,7 @@
 
 A ``memfd`` is memory with a descriptor. Sealed against writing, shrinking and growing, it can be mapped by another process
 through ``/proc/PID/fd/N`` without a copy and without the risk that it changes under its reader. The kernel frees it with the last
-process that holds it. Linux only; everything here says so by returning None or raising ``OSError``, and callers fall back.
+process that holds it. Linux only: elsewhere these functions return None or raise ``OSError``, and callers fall back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from typing import Final
 import pyarrow as pa
 
 MIN_BYTES: Final = 1 << 20
-"""Below this a copy costs less than the calls that map it."""
+"""Below this size a copy costs less than mapping."""
 
 _SEALS: Final = (
     getattr(fcntl, "F_SEAL_SEAL", 1)
@@ -54,14 +54,14 @@ class Location:
     nbytes: int
 
     def to_header(self) -> str:
-        """The value of ``S2SP-Map`` in an answer."""
+        """Return the value of ``S2SP-Map`` in a response."""
         return f"pid={self.pid}, fd={self.fd}, inode={self.inode}, nbytes={self.nbytes}"
 
     @classmethod
     def from_header(cls, text: str) -> Location | None:
-        """Read that value; None when it is anything else."""
-        found = _HEADER.fullmatch(text)
-        return None if found is None else cls(*map(int, found.groups()))
+        """Parse that value; None for any other text."""
+        match = _HEADER.fullmatch(text)
+        return None if match is None else cls(*map(int, match.groups()))
 
 
 def is_available() -> bool:
@@ -71,7 +71,7 @@ def is_available() -> bool:
 
 @cache
 def host_identity() -> str | None:
-    """What two processes share when one can map the other's files: user, boot and process namespace. Not a secret."""
+    """Return user, boot and process namespace: processes that share them can map each other's files. Not a secret."""
     if not is_available():
         return None
     try:
@@ -83,13 +83,13 @@ def host_identity() -> str | None:
 
 
 def descriptor_budget() -> int:
-    """Most bodies kept this way: a quarter of the descriptor limit, the rest is for sockets."""
+    """Return how many bodies may be kept this way: a quarter of the descriptor limit; the rest is for sockets."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return max(soft // 4, 0) if soft != resource.RLIM_INFINITY else 1 << 16
 
 
 def write_all(fd: int, parts: Iterable[memoryview]) -> None:
-    """Write every byte of ``parts`` to ``fd``, many views a call.
+    """Write every byte of ``parts`` to ``fd``, many views per call.
 
     Raises:
         OSError: As the system says (``ENOSPC``, ``EIO``, ...); the file is then incomplete.
@@ -113,7 +113,7 @@ def _drain(fd: int, views: list[memoryview]) -> None:
 
 
 def create(parts: Iterable[memoryview]) -> int:
-    """A new sealed file that holds ``parts``; returns its descriptor, the caller's to close.
+    """Create a sealed file that holds ``parts``; return its descriptor, which the caller closes.
 
     Raises:
         OSError: No descriptor, no memory, or no such feature.
@@ -129,16 +129,16 @@ def create(parts: Iterable[memoryview]) -> int:
 
 
 def locate(fd: int) -> Location:
-    """What another process needs to open ``fd`` of this one."""
-    found = os.fstat(fd)
-    return Location(os.getpid(), fd, found.st_ino, found.st_size)
+    """Return the location by which another process opens ``fd`` of this one."""
+    info = os.fstat(fd)
+    return Location(os.getpid(), fd, info.st_ino, info.st_size)
 
 
 def view(fd: int) -> pa.Buffer:
-    """The file's bytes, mapped read-only; the mapping lives as long as the buffer and needs no descriptor of its own.
+    """Map the file's bytes read-only; the mapping lives as long as the buffer and needs no descriptor of its own.
 
-    Python's ``mmap`` keeps a copy of the descriptor, and Arrow's asks the kernel to look for every page at once: 0.7 ms for a
-    gigabyte that lies in memory already.
+    Python's ``mmap`` keeps a copy of the descriptor, and Arrow's populates every page at once: 0.7 ms for a gigabyte that is in
+    memory already.
     """
     size = os.fstat(fd).st_size
     if size == 0:
@@ -159,7 +159,7 @@ class _Mapping:
             number = ctypes.get_errno()
             raise OSError(number, os.strerror(number))
         self.address: int = address
-        # Not __del__: at the end of the interpreter that finds its module's names gone.
+        # Not __del__: at interpreter exit the module's names are gone.
         weakref.finalize(self, libc.munmap, ctypes.c_void_p(address), size).atexit = False
 
 
@@ -176,11 +176,11 @@ def _libc() -> ctypes.CDLL:
 
 
 def open_sealed(location: Location) -> pa.Buffer | None:
-    """Map another process's sealed body; None where anything at all is in doubt.
+    """Map another process's sealed body; None where any check fails.
 
     The path names a descriptor of a process that may have ended, or another user's, or another kind of file: a FIFO that
-    blocks, a device. So it is opened read-only and non-blocking, and trusted only when it is a file of this user with the
-    inode and size that were named and every seal set.
+    blocks, a device. So it is opened read-only and non-blocking, and used only when it is a file of this user with the announced
+    inode and size and every seal set.
     """
     if not is_available():
         return None
@@ -189,12 +189,12 @@ def open_sealed(location: Location) -> pa.Buffer | None:
     except OSError:
         return None
     try:
-        found = os.fstat(fd)
+        info = os.fstat(fd)
         good = (
-            stat.S_ISREG(found.st_mode)
-            and found.st_uid == os.geteuid()
-            and found.st_ino == location.inode
-            and found.st_size == location.nbytes
+            stat.S_ISREG(info.st_mode)
+            and info.st_uid == os.geteuid()
+            and info.st_ino == location.inode
+            and info.st_size == location.nbytes
             and fcntl.fcntl(fd, fcntl.F_GET_SEALS) & _SEALS == _SEALS
         )
         return view(fd) if good else None

@@ -1,4 +1,4 @@
-"""Which ``Host`` and ``Origin`` headers a data plane answers to: the guard against DNS rebinding."""
+"""Which ``Host`` and ``Origin`` headers a data plane accepts: the guard against DNS rebinding."""
 
 from __future__ import annotations
 

@@ -9,10 +9,11 @@ from functools import lru_cache
 from typing import Final
 
 from framewire import wire
+from framewire.errors import BadRangeError
 
 _TYPES: Final = wire.H_TYPES.lower()
 _MAP: Final = wire.H_MAP.lower()
-_RANGE: Final = re.compile(r"\s*bytes\s*=\s*(\d*)-(\d*)\s*", re.ASCII | re.IGNORECASE)
+_RANGE: Final = re.compile(r"\s*bytes\s*=\s*(\d{0,19})-(\d{0,19})\s*", re.ASCII | re.IGNORECASE)
 _REMEMBERED_CHARS: Final = 512
 """Clients choose the headers, so only short ones are remembered: at most 64 times this."""
 
@@ -87,7 +88,7 @@ def parse_range(text: str, nbytes: int) -> range | None:
         Positions of the bytes; None where the header is to be ignored (RFC 9110: other units, several ranges, malformed text).
 
     Raises:
-        ValueError: A well-formed range outside the body.
+        BadRangeError: A well-formed range outside the body.
     """
     match = _RANGE.fullmatch(text)
     if match is None or match.groups() == ("", ""):
@@ -100,5 +101,7 @@ def parse_range(text: str, nbytes: int) -> range | None:
     else:
         positions = range(int(first), min(int(last) + 1, nbytes) if last else nbytes)
     if not positions:
-        raise ValueError(text)
+        raise BadRangeError(
+            "The range lies outside the body.", hint=f"It has {nbytes} bytes.", details={"nbytes": nbytes}
+        )
     return positions

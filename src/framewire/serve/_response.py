@@ -14,7 +14,7 @@ from framewire.arrow import types, write
 from framewire.arrow.cast import cast_table
 from framewire.arrow.compact import compact
 from framewire.arrow.take import take_table
-from framewire.errors import BadRangeError, NoRoomError, OverloadedError, TooLargeError, UnknownColumnError
+from framewire.errors import NoRoomError, OverloadedError, TooLargeError, UnknownColumnError
 from framewire.host import memfd
 from framewire.selection import Rows, Selection, resolve_rows
 from framewire.serve._negotiate import Accepted, parse_range
@@ -103,7 +103,7 @@ def _whole(entry: Entry, accepted: Accepted, byte_range: str, if_range: str) -> 
     view = memoryview(stored.buffer).cast("B")
     headers = _headers(stored.checksum, body.total_rows) | {"ETag": stored.etag, "Accept-Ranges": "bytes"}
     # A range of another representation than the client holds would corrupt its body: If-Range must name this one.
-    wanted = _range(byte_range, len(view)) if byte_range and if_range in ("", stored.etag) else None
+    wanted = parse_range(byte_range, len(view)) if byte_range and if_range in ("", stored.etag) else None
     if wanted is None:
         return Response(200, headers, write.Encoded((view,), len(view), stored.checksum))
     part = view[wanted.start : wanted.stop]
@@ -123,15 +123,6 @@ def _mapped(entry: Entry, accepted: Accepted) -> Response | None:
         return None
     headers = _headers(entry.body.stored.checksum, entry.body.total_rows) | {wire.H_MAP: location.to_header()}
     return Response(200, headers, write.Encoded((), 0, entry.body.stored.checksum))
-
-
-def _range(text: str, nbytes: int) -> range | None:
-    try:
-        return parse_range(text, nbytes)
-    except ValueError:
-        raise BadRangeError(
-            "The range lies outside the body.", hint=f"It has {nbytes} bytes.", details={"nbytes": nbytes}
-        ) from None
 
 
 def _representation(entry: Entry, accepted: Accepted) -> Representation:
