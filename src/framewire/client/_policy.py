@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
-from enum import Enum
+from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Final, TypeAlias
 
@@ -21,14 +20,6 @@ Resolver: TypeAlias = Callable[..., Iterable[tuple[Any, ...]]]
 
 _MAX_ANSWERS: Final = 64
 """Most addresses read from one resolution; a name with more of them is refused."""
-
-
-class Verdict(Enum):
-    """The policy's decision: never called, called and validated in full, or called as one of our own."""
-
-    REFUSE = "refuse"
-    ALLOW = "allow"
-    TRUST = "trust"
 
 
 @dataclass(frozen=True)
@@ -122,12 +113,12 @@ class PeerPolicy:
         """
         url = parse_resource_url(resource_url)
         if url is not None:
-            verdict = self._verdict(url)
-            if verdict is Verdict.REFUSE:
-                target = self._own(url)
-            else:
+            trusted = any(base.covers(url) for base in self._trust)
+            if trusted or any(base.covers(url) for base in self._allow):
                 address = self._pin(url)
-                target = None if address is None else _target(url, address, trusted=verdict is Verdict.TRUST)
+                target = None if address is None else _target(url, address, trusted=trusted)
+            else:
+                target = self._own(url)
             if target is not None:
                 return target
         # Outside of every ``except``: the refusal carries no context that could hold a host or a URL.
@@ -142,17 +133,7 @@ class PeerPolicy:
             return None
         literal = f"[{address}]" if address.version == 6 else str(address)
         registration = self._registered(f"{url.scheme}://{literal}:{url.port}")
-        return (
-            None if registration is None else replace(_target(url, address, trusted=False), registration=registration)
-        )
-
-    def _verdict(self, url: ResourceURL) -> Verdict:
-        """Decide by origin and base path alone; addresses are checked afterwards."""
-        if any(base.covers(url) for base in self._trust):
-            return Verdict.TRUST
-        if any(base.covers(url) for base in self._allow):
-            return Verdict.ALLOW
-        return Verdict.REFUSE
+        return None if registration is None else _target(url, address, registration=registration)
 
     def _pin(self, url: ResourceURL) -> Address | None:
         """Return the address to dial, or None where any resolved address is forbidden."""
@@ -216,7 +197,9 @@ def _is_own_name(name: str) -> bool:
     return name == "localhost" or name.endswith(".localhost") or name.partition(".")[0] == own
 
 
-def _target(url: ResourceURL, address: Address, *, trusted: bool) -> Target:
+def _target(
+    url: ResourceURL, address: Address, *, trusted: bool = False, registration: Registration | None = None
+) -> Target:
     return Target(
         scheme=url.scheme,
         host=url.host.name,
@@ -228,5 +211,6 @@ def _target(url: ResourceURL, address: Address, *, trusted: bool) -> Target:
         origin=url.origin,
         trusted=trusted,
         url=url.origin + url.path,
+        registration=registration,
         is_loopback=kind_of(address) is AddressKind.LOOPBACK,
     )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlsplit
 
 from framewire.errors import BadHostError
-from framewire.host.addresses import LOOPBACK_NAMES, WILDCARD_NAMES
+from framewire.host.addresses import LOOPBACK_NAMES, WILDCARD_NAMES, parse_address
 
 _HINT: Final = "The server's operator can add it to FRAMEWIRE_ALLOWED_HOSTS, or set FRAMEWIRE_PUBLIC_URL."
 
@@ -46,12 +45,4 @@ class HostPolicy:
             return False
         if name in self._names:
             return bool(name)
-        return self._any_literal and _is_literal(name)
-
-
-def _is_literal(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True
+        return self._any_literal and parse_address(name) is not None
