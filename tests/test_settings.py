@@ -10,6 +10,7 @@ from framewire.settings import VARIABLES, Settings
 
 def test_every_field_has_a_variable_and_arguments_win() -> None:
     assert set(VARIABLES) == set(Settings.__dataclass_fields__)
+    assert {f"FRAMEWIRE_{name.upper()}" for name in VARIABLES} == {variable for variable, _ in VARIABLES.values()}
     env = {
         "FRAMEWIRE_TTL_SECONDS": "30",
         "FRAMEWIRE_MAX_ROWS": "1_000",

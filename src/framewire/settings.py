@@ -102,7 +102,7 @@ class Settings:
         runtime_dir: Folder of this user's registry of data planes (``FRAMEWIRE_RUNTIME_DIR``).
         same_host: ``auto`` maps bodies between processes of one host, ``off`` never does (``FRAMEWIRE_SAME_HOST``).
         codecs: Codecs that trusted peers on other hosts may compress with, the preferred first; worth switching off on links
-            above 2.5 Gbit/s (``FRAMEWIREwire.CODECS``; ``zstd,lz4``, or ``off``).
+            above 2.5 Gbit/s (``FRAMEWIRE_CODECS``; ``zstd,lz4``, or ``off``).
         memory_budget_bytes: Bodies held in memory, at most (``FRAMEWIRE_MEMORY_BUDGET_BYTES``; a quarter of memory).
         disk_budget_bytes: Bodies spilled to disk, at most (``FRAMEWIRE_DISK_BUDGET_BYTES``; 10 GiB).
         spill_dir: Folder for spilled bodies (``FRAMEWIRE_SPILL_DIR``; the system's temporary folder).
@@ -177,7 +177,7 @@ VARIABLES: Final[dict[str, tuple[str, Callable[[str, str], Any]]]] = {
     "allowed_hosts": ("FRAMEWIRE_ALLOWED_HOSTS", _names),
     "runtime_dir": ("FRAMEWIRE_RUNTIME_DIR", _text),
     "same_host": ("FRAMEWIRE_SAME_HOST", _same_host),
-    "codecs": ("FRAMEWIREwire.CODECS", _codecs),
+    "codecs": ("FRAMEWIRE_CODECS", _codecs),
     "memory_budget_bytes": ("FRAMEWIRE_MEMORY_BUDGET_BYTES", _positive),
     "disk_budget_bytes": ("FRAMEWIRE_DISK_BUDGET_BYTES", _positive),
     "spill_dir": ("FRAMEWIRE_SPILL_DIR", _text),

@@ -153,16 +153,16 @@ class PeerPolicy:
 
     def _resolve(self, name: str, port: int) -> list[Address]:
         """Return every address of ``name`` in the resolver's order; none where it failed or gave text that is not an address."""
-        found: list[Address] = []
+        addresses: list[Address] = []
         try:
             for answer in self._resolver(name, port, type=socket.SOCK_STREAM):
                 address = parse_address(str(answer[4][0]))
-                if address is None or len(found) >= _MAX_ANSWERS:
+                if address is None or len(addresses) >= _MAX_ANSWERS:
                     return []
-                found.append(address)
+                addresses.append(address)
         except Exception:  # a resolver may raise anything (gaierror, UnicodeError, herror...): all mean "no"
             return []
-        return found
+        return addresses
 
 
 def refusal() -> TransferDeniedError:
