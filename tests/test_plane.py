@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -30,6 +31,7 @@ from framewire.errors import (
     TransferDeniedError,
     TransferFailedError,
     UnknownColumnError,
+    UnsupportedValueError,
 )
 from framewire.host import memfd, registry
 from framewire.plane import DataPlane
@@ -134,6 +136,45 @@ def test_over_budget_nothing_is_kept() -> None:
             plane.publish(FRAME)
         assert plane.stats().held_bytes == plane.stats().reserved_bytes == plane.stats().spilled_bytes == 0
         plane.publish(FRAME.head(3))
+
+
+def _long_views(rows: int, order: Any = None) -> tuple[pa.Array, bytearray]:
+    """``rows`` views of 33 bytes each into one buffer, which is returned too: what is written to it shows in the array."""
+    text = b"a text that is longer than a view"
+    data = bytearray(text * rows)
+    words = np.zeros((rows, 4), np.int32)
+    words[:, 0], words[:, 1] = len(text), np.frombuffer(text[:4], np.int32)
+    words[:, 3] = np.arange(rows) * len(text)
+    words = words if order is None else words[order].copy()
+    return pa.Array.from_buffers(pa.string_view(), len(words), [None, pa.py_buffer(words), pa.py_buffer(data)]), data
+
+
+def test_an_invalid_value_is_named_and_nothing_of_its_table_is_kept() -> None:
+    """Large enough that threads validate it, and that its body would be a memory file."""
+    rows = 1 << 20
+    views, data = _long_views(rows)
+    table = pa.table({"n": np.arange(rows, dtype=np.int64), "v": views})
+    with DataPlane(Settings(memory_budget_bytes=1 << 30)) as plane:
+        open_files = len(os.listdir("/proc/self/fd"))
+        data[33 * (rows - 7) + 20] = 0xFF
+        with pytest.raises(UnsupportedValueError, match=f"Column 'v', row {rows - 7}"):
+            plane.publish(table)
+        stats = plane.stats()
+        assert (stats.bodies, stats.reserved_bytes, stats.held_bytes) == (0, 0, 0)
+        assert len(os.listdir("/proc/self/fd")) == open_files
+        data[33 * (rows - 7) + 20] = ord("x")
+        assert fetch(plane.publish(table).resource_url, [rows - 7])["v"].to_pylist() == [
+            "a text that is longex than a view"
+        ]
+
+
+def test_half_of_a_table_whose_views_lie_out_of_order_is_stored_without_the_other_half() -> None:
+    rows = 1 << 14
+    views, _ = _long_views(rows, order=slice(None, None, -2))
+    with DataPlane() as plane:
+        handle = plane.publish(pa.table({"v": views}))
+        assert handle.total_rows == rows // 2
+        assert handle.nbytes < rows // 2 * (8 + 16 + 33 + 1)
 
 
 def test_above_the_memory_budget_bodies_spill_and_are_served_alike(tmp_path: Path) -> None:

@@ -5,23 +5,21 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
 from types import TracebackType
 from urllib.parse import urlsplit
 
 import anyio.to_thread
-import pyarrow as pa
 
 from framewire import wire
 from framewire.errors import ArgumentError, LifecycleError
 from framewire.handle import Handle
 from framewire.host import memfd, registry
 from framewire.host.addresses import listener_url, warn_unreachable
-from framewire.publish import publish_table
+from framewire.publish import PreparedTable, publish_table
 from framewire.serve import DataApp, HostPolicy, Listener
 from framewire.settings import Settings
 from framewire.store import BodyStore, Disk, Heap, MemoryStore, SealedMemory, Stats
-from framewire.table import prepare
+from framewire.table import to_table
 from framewire.typing import Tabular
 
 
@@ -163,14 +161,20 @@ class DataPlane:
     # --- bodies -------------------------------------------------------------------------------------------------------
 
     def publish(
-        self, data: Tabular, *, ttl_seconds: float | None = None, max_uses: int | None = None, tool: str = ""
+        self,
+        data: Tabular | PreparedTable,
+        *,
+        ttl_seconds: float | None = None,
+        max_uses: int | None = None,
+        tool: str = "",
     ) -> Handle:
         """Convert ``data`` and publish it. Blocks while it does; see :meth:`publish_async`.
 
         Args:
-            data: Anything tabular (see :func:`framewire.to_table`); it is not changed.
+            data: Anything tabular (see :func:`framewire.to_table`), which is not changed; or a prepared table, which is stored
+                as it is.
             ttl_seconds: Life of the handle; the plane's default when None.
-            max_uses: Acknowledged deliveries allowed; any number until expiry when None. It accounts for deliveries, it is no
+            max_uses: Acknowledged deliveries allowed; any number until expiry when None. It counts deliveries and is not an
                 access control.
             tool: Name of the tool to call again once the handle has ended.
 
@@ -178,35 +182,19 @@ class DataPlane:
             The handle, to pass to a consumer.
 
         Raises:
-            PublishError: ``data`` has no exact form, or there is no room for it.
+            PublishError: ``data`` has no exact form, or the store cannot hold it. Nothing is left of it then.
+            SettingError: ``ttl_seconds`` or ``max_uses`` is out of range.
             LifecycleError: The plane is not running.
         """
-        prepared = prepare(data)
-        return self._publish(prepared.table, ttl_seconds, max_uses, tool, prepared.confirm)
-
-    def publish_table(
-        self, table: pa.Table, *, ttl_seconds: float | None = None, max_uses: int | None = None, tool: str = ""
-    ) -> Handle:
-        """:meth:`publish` for a table that ``to_table`` has normalised already."""
-        return self._publish(table, ttl_seconds, max_uses, tool)
-
-    def _publish(
-        self,
-        table: pa.Table,
-        ttl_seconds: float | None,
-        max_uses: int | None,
-        tool: str,
-        confirm: Callable[[], None] | None = None,
-    ) -> Handle:
+        prepared = data if isinstance(data, PreparedTable) else PreparedTable.of(to_table(data))
         self._check_alive()
         handle = publish_table(
-            table,
+            prepared,
             self._store,
             base_url=self.base_url,
             ttl_seconds=self.settings.ttl_seconds if ttl_seconds is None else ttl_seconds,
             max_uses=max_uses,
             tool=tool,
-            confirm=confirm,
         )
         self._wake.set()
         return handle

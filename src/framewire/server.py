@@ -201,8 +201,7 @@ class S2SPServer(MCPServer[Any]):
 
         def decorator(fn: F) -> F:
             tool = name or _name_of(fn)
-            publish = functools.partial(self._keeper.publish, tool=tool)
-            wrapper = resource_tool(fn, name=tool, abstract_limit=abstract_limit, publish=publish)
+            wrapper = resource_tool(fn, name=tool, abstract_limit=abstract_limit, plane=self._keeper.started)
             text = describe(description, wrapper.__doc__, RESOURCE_TEACHING)
             self._register(wrapper, Registered(argument_names(wrapper, tool), publishes=True), tool, text, options)
             return fn

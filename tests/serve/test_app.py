@@ -45,7 +45,7 @@ async def plane(tmp_path: Path) -> AsyncIterator[DataPlane]:
 
 @pytest.fixture
 def url(plane: DataPlane) -> str:
-    return plane.publish_table(TABLE, tool="numbers").resource_url
+    return plane.publish(TABLE, tool="numbers").resource_url
 
 
 @pytest.fixture
@@ -330,7 +330,7 @@ async def test_codecs_are_used_for_far_clients_that_read_them(
     client: httpx.AsyncClient, far: httpx.AsyncClient, plane: DataPlane, codec: str
 ) -> None:
     table = pa.table({"n": pa.array(range(100_000), pa.int64()), "s": ["the same text again"] * 100_000})
-    url = plane.publish_table(table).resource_url
+    url = plane.publish(table).resource_url
     asking = ARROW | {"Accept": f'text/html;q=0.1, {ARROW["Accept"]}; codecs="{codec}"'}
     near, sent = await client.get(url, headers=asking), await far.get(url, headers=asking)
     assert len(sent.content) < len(near.content) // 2
@@ -349,7 +349,7 @@ async def test_what_does_not_shrink_is_sent_as_it_is(far: httpx.AsyncClient, pla
         f"x{i}": pa.Array.from_buffers(pa.float64(), 20_000, [None, pa.py_buffer(os.urandom(160_000))])
         for i in range(8)
     }
-    url = plane.publish_table(pa.table(noise)).resource_url
+    url = plane.publish(pa.table(noise)).resource_url
     asking = ARROW | {"Accept": f'{ARROW["Accept"]}; codecs="zstd, lz4"'}
     for answer in (
         await far.get(url, headers=asking),

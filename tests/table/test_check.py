@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from numpy.typing import NDArray
 
 from framewire import to_table
 from framewire.errors import UnsupportedValueError
@@ -58,3 +59,40 @@ def test_values_that_their_type_does_not_allow(array: pa.Array, row: int) -> Non
 def test_buffers_out_of_bounds_are_refused(array: pa.Array) -> None:
     with pytest.raises(UnsupportedValueError, match="Column 'x' .* is malformed"):
         to_table(pa.table({"x": array}))
+
+
+ROWS = 1000
+LONG = b"a text that is longer than a view"
+Words = NDArray[np.int32]
+
+
+def _views(words: Words, rows_of_data: int = ROWS) -> pa.Array:
+    data = pa.py_buffer(LONG * rows_of_data)
+    return pa.Array.from_buffers(pa.string_view(), len(words), [None, pa.py_buffer(words.tobytes()), data])
+
+
+@pytest.fixture
+def words() -> Words:
+    """``ROWS`` views (length, prefix, buffer, offset) of 33 bytes each, one after the other in one buffer."""
+    words = np.zeros((ROWS, 4), np.int32)
+    words[:, 0] = len(LONG)
+    words[:, 1] = np.frombuffer(LONG[:4], np.int32)
+    words[:, 3] = np.arange(ROWS) * len(LONG)
+    return words
+
+
+@pytest.mark.parametrize(("word", "value"), [(0, 2**31 - 1), (2, 7), (3, 2**31 - 40), (3, -5), (0, -1)])
+def test_views_that_lead_astray_are_not_followed(words: Words, word: int, value: int) -> None:
+    assert to_table(pa.table({"v": _views(words)}))["v"].to_pylist() == [LONG.decode()] * ROWS
+    words[ROWS - 3, word] = value
+    with pytest.raises(UnsupportedValueError, match="Column 'v'"):
+        to_table(pa.table({"v": _views(words)}))
+
+
+def test_a_last_view_into_a_buffer_that_is_not_there_is_named(
+    words: Words,
+) -> None:
+    """All views before it cover the one buffer from end to end, so that it seems to begin the next."""
+    words[-1, 2:] = (7, 0)
+    with pytest.raises(UnsupportedValueError, match="Column 'v'"):
+        to_table(pa.table({"v": _views(words, ROWS - 1)}))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import logging
+import sys
 import threading
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +21,10 @@ from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent
 
 from framewire import S2SPServer, SettingError, wire
+from framewire.arrow.compact import compact
+from framewire.publish import describe_schema, publish_table
+from framewire.split import add_row_id
+from framewire.table import to_table
 
 Call = Callable[..., CallToolResult]
 FRAME = pl.DataFrame({"origin": ["JFK", "LGA", "EWR"], "delay": [1.5, None, float("nan")], "id": [2**60, 2, 3]})
@@ -72,6 +79,31 @@ def test_async_reply(flights: S2SPServer, call: Call) -> None:
     ]
     assert "/s2sp/data/fw1" in reply["resource_url"]
     assert reply["expires_at"].endswith("Z")
+
+
+@pytest.mark.parametrize(("mode", "published"), [("async", 1), ("sync", 0)])
+def test_a_table_is_numbered_and_described_once(
+    flights: S2SPServer, call: Call, monkeypatch: pytest.MonkeyPatch, mode: str, published: int
+) -> None:
+    counts: Counter[str] = Counter()
+
+    def count(function: Callable[..., Any]) -> None:
+        """Count the calls by every module of framewire that has imported the function."""
+
+        @functools.wraps(function)
+        def counted(*args: Any, **options: Any) -> Any:
+            counts[function.__name__] += 1
+            return function(*args, **options)
+
+        for name, module in list(sys.modules.items()):
+            if name.startswith("framewire") and getattr(module, function.__name__, None) is function:
+                monkeypatch.setattr(module, function.__name__, counted)
+
+    for function in (to_table, compact, add_row_id, describe_schema, publish_table):
+        count(function)
+    assert not call(flights, "flights", abstract_domains="origin", mode=mode).is_error
+    expected = {"to_table": 1, "compact": 1, "add_row_id": 1, "describe_schema": 1, "publish_table": published}
+    assert {name: counts[name] for name in expected} == expected
 
 
 def test_sync_reply_holds_the_body_and_no_handle(flights: S2SPServer, call: Call) -> None:

@@ -54,7 +54,7 @@ def _measure(plane: DataPlane, sample: Sample, title: str) -> Row:
         table = to_table(data)
     except S2SPError as error:
         return Row(sample.name, _refused(error))
-    handle = plane.publish_table(table)
+    handle = plane.publish(table)
     body = fetch(handle.resource_url)
     plane.revoke(handle)
     forms = [_polars(body, Form.POLARS_FRAME), _polars(body, Form.POLARS_LAZY)]

@@ -11,16 +11,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
-from framewire.arrow.compact import MustMove, compact
+from framewire.arrow.compact import compact
 from framewire.arrow.take import rows_without_columns
 from framewire.table import _capsule, _pandas, _rows
-from framewire.table._check import can_wait, check_names, column_names, validate, validate_later
+from framewire.table._check import check_names, column_names, validate
 from framewire.table._chunks import merge_small
 from framewire.table._decode import decode_column
 from framewire.table._sliced_empties import rebuild_sliced_empties
@@ -28,7 +26,7 @@ from framewire.table._time_range import check_time_range
 from framewire.table._types import wire_field
 from framewire.typing import Tabular
 
-__all__ = ["Prepared", "prepare", "to_table"]
+__all__ = ["to_table"]
 
 
 def to_table(data: Tabular) -> pa.Table:
@@ -45,55 +43,24 @@ def to_table(data: Tabular) -> pa.Table:
         that is not in it. A table without columns keeps its row count.
 
     Raises:
-        NotATableError: ``data`` is no table; lists what is accepted.
-        ColumnNameError: A column name is no text, is there twice, or is ``_row_id``.
+        NotATableError: ``data`` is not a table; lists what is accepted.
+        ColumnNameError: A column name is not text, appears twice, or is ``_row_id``.
         UnsupportedTypeError: A column's type has no exact form on the wire.
         UnsupportedValueError: A value has none in its column; names column, row and kind.
         PublishError: A closed duckdb relation, or an Arrow stream that breaks off.
-    """
-    prepared = prepare(data)
-    prepared.confirm()
-    return prepared.table
-
-
-class Prepared(NamedTuple):
-    """A table whose values may still be looked at.
-
-    Attributes:
-        table: As :func:`to_table` gives it.
-        confirm: Waits until all values are known to be valid; raises ``UnsupportedValueError`` where one is not. Nobody may be
-            given the table before.
-    """
-
-    table: pa.Table
-    confirm: Callable[[], None]
-
-
-def prepare(data: Tabular) -> Prepared:
-    """:func:`to_table` that does not wait for the last look at a large table's values; it can be written meanwhile.
-
-    Raises:
-        PublishError: As :func:`to_table`, but for what ``confirm`` raises.
     """
     raw, is_checked = _read(data)
     names = column_names(raw)
     check_names(names)
     if not names:
-        return Prepared(rows_without_columns(raw.num_rows), _nothing)
-    fields = [wire_field(field) for field in raw.schema]  # refused types first: that needs no look at the values
+        return rows_without_columns(raw.num_rows)
+    fields = [wire_field(field) for field in raw.schema]  # a refused type costs no pass over the values
     raw = rebuild_sliced_empties(raw)
-    if not is_checked and can_wait(raw):
-        with suppress(MustMove):
-            return Prepared(compact(_in_wire_types(raw, fields), may_move=False), validate_later(raw))
     if not is_checked:
         validate(raw)
     merged = merge_small(raw)
     check_time_range(merged)
-    return Prepared(compact(_in_wire_types(merged, fields)), _nothing)
-
-
-def _nothing() -> None:
-    """There is nothing to wait for."""
+    return compact(_in_wire_types(merged, fields))
 
 
 def _read(data: Any) -> tuple[pa.Table, bool]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,7 +10,6 @@ from pyarrow import types as is_
 
 from framewire.arrow.validate import validation_errors
 from framewire.errors import ColumnNameError, UnsupportedValueError
-from framewire.table._chunks import SMALL_ROWS
 from framewire.values.location import Where, name_of
 from framewire.wire import ROW_ID
 
@@ -82,39 +80,6 @@ def validate(table: pa.Table) -> None:
             if not isinstance(fault, (pa.ArrowException, UnicodeDecodeError)):
                 raise fault
             raise _invalid(chunk, str(fault), where)
-
-
-def validate_later(table: pa.Table) -> Callable[[], None]:
-    """Start :func:`validate` in a thread; the answer waits for its end, and raises what it raises."""
-    pool = ThreadPoolExecutor(1, thread_name_prefix="framewire-validate")
-    future = pool.submit(validate, table)
-    pool.shutdown(wait=False)
-    return future.result
-
-
-def can_wait(table: pa.Table) -> bool:
-    """Whether a large table's values may be looked at while it is written already.
-
-    Its columns are flat and follow no offsets, and their buffers are as long as their rows need: so nothing that its values say
-    leads anyone astray before they are known to be valid.
-    """
-    if table.nbytes < _LARGE_BYTES or not all(_is_inert(field.type) for field in table.schema):
-        return False
-    try:
-        table.validate()
-    except pa.ArrowException:
-        return False  # the full check names what is wrong
-    lengths = {tuple(map(len, column.chunks)) for column in table.columns}
-    return len(lengths) == 1 and min(next(iter(lengths))) >= SMALL_ROWS
-
-
-_LARGE_BYTES: Final = 64 << 20
-
-
-def _is_inert(kind: pa.DataType) -> bool:
-    return (
-        is_.is_primitive(kind) or is_.is_decimal(kind) or is_.is_string_view(kind) or is_.is_binary_view(kind)
-    ) and not (is_.is_date64(kind) or is_.is_time(kind))
 
 
 def _with_first_rows(column: pa.ChunkedArray) -> Iterator[tuple[pa.Array, int]]:

@@ -8,9 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pyarrow as pa
-
-from framewire.handle import Handle
 from framewire.host.addresses import listener_url, warn_unreachable
 from framewire.plane import DataPlane
 from framewire.settings import Settings
@@ -60,11 +57,10 @@ class PlaneKeeper:
         if plane is not None:
             plane.stop()
 
-    def publish(self, table: pa.Table, *, tool: str) -> Handle:
-        """Publish a normalised table, starting the plane if nothing did so far."""
+    def started(self) -> DataPlane:
+        """The plane, started if it was not; it stays so until the last user leaves."""
         with self._lock:
-            plane = self._start()
-        return plane.publish_table(table, tool=tool)
+            return self._start()
 
     @contextmanager
     def mounted(self, host: str, port: int) -> Iterator[None]:

@@ -16,18 +16,18 @@ from mcp.types import CallToolResult, TextContent
 from framewire import wire
 from framewire.errors import ArgumentError, ReplyTooLargeError
 from framewire.handle import Handle
-from framewire.publish import describe_schema
-from framewire.split import Split, add_row_id, parse_domains, split
+from framewire.publish import PreparedTable
+from framewire.split import Split, parse_domains, split
 from framewire.typing import JSONValue
 from framewire.values import json as json_values
 
 Mode = Literal["async", "sync"]
 
 _ENVELOPE_BYTES: Final = 4096
-"""Room for the JSON-RPC message around a reply, and for the keys that the size of rows does not count."""
+"""Reserved for the JSON-RPC message around a reply, and for the keys that the size of rows does not count."""
 
 _CELLS_AT_ONCE: Final = 20_000
-"""Cells turned to JSON between two looks at the size: a huge table is refused after the first few megabytes."""
+"""Cells encoded as JSON between two checks of the size: a huge table is refused after the first few megabytes."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Request:
         return cls(names, "sync" if chosen == "sync" else "async", limit)
 
 
-def reply(table: pa.Table, request: Request, publish: Callable[[pa.Table], Handle]) -> CallToolResult:
+def reply(table: pa.Table, request: Request, publish: Callable[[PreparedTable], Handle]) -> CallToolResult:
     """Build the reply for a normalised table. Blocks; the handle is made last, when nothing else can fail.
 
     Raises:
@@ -73,34 +73,35 @@ def reply(table: pa.Table, request: Request, publish: Callable[[pa.Table], Handl
     if request.domains is None:
         return _plain(table)
     parts = split(table.column_names, request.domains)
-    numbered = add_row_id(table)
+    prepared = PreparedTable.of(table)
     head: dict[str, Any] = {
         "total_rows": table.num_rows,
         "columns": list(table.column_names),
-        "schema": describe_schema(numbered.schema),
+        "schema": prepared.schema,
         "abstract_domains": list(parts.abstract),
         "body_domains": list(parts.body),
     }
-    room = wire.MAX_REPLY_BYTES - _ENVELOPE_BYTES - _cost(json_values.dumps(head))
+    left_bytes = wire.MAX_REPLY_BYTES - _ENVELOPE_BYTES - _cost(json_values.dumps(head))
     body: dict[str, Any] = {}
     if request.mode == "sync":
-        body["body"], room = _inline_body(numbered, parts, room)
-    shown, _ = _rows_that_fit(numbered.select([wire.ROW_ID, *parts.abstract]).slice(0, request.limit), room)
+        body["body"], left_bytes = _inline_body(prepared.table, parts, left_bytes)
+    first = prepared.table.select([wire.ROW_ID, *parts.abstract]).slice(0, request.limit)
+    shown, _ = _rows_that_fit(first, left_bytes)
     abstract = {"shown_rows": len(shown), "truncated": len(shown) < table.num_rows, "abstract": shown}
     if request.mode == "sync":
         return _result({**head, **abstract, **body})
-    handle = publish(table).to_dict()
+    handle = publish(prepared).to_dict()
     return _result({**head, "resource_url": handle["resource_url"], "expires_at": handle["expires_at"], **abstract})
 
 
-def _inline_body(numbered: pa.Table, parts: Split, room: int) -> tuple[list[JSONValue], int]:
-    rows, left = _rows_that_fit(numbered.select([wire.ROW_ID, *parts.body]), room)
+def _inline_body(numbered: pa.Table, parts: Split, left_bytes: int) -> tuple[list[JSONValue], int]:
+    rows, left_bytes = _rows_that_fit(numbered.select([wire.ROW_ID, *parts.body]), left_bytes)
     if len(rows) < numbered.num_rows:
         raise ReplyTooLargeError(
             f"The body of {numbered.num_rows} rows does not fit into a reply of {_limit()}.",
             hint="Call again with mode='async': the body stays on the server, and the reply carries its resource_url.",
         )
-    return rows, left
+    return rows, left_bytes
 
 
 def _plain(table: pa.Table) -> CallToolResult:
@@ -129,17 +130,17 @@ def _limit() -> str:
     return f"{wire.MAX_REPLY_BYTES >> 20} MiB"
 
 
-def _rows_that_fit(table: pa.Table, room: int) -> tuple[list[JSONValue], int]:
-    """As many leading rows as fit into ``room`` bytes of the message, and the room that is left."""
+def _rows_that_fit(table: pa.Table, left_bytes: int) -> tuple[list[JSONValue], int]:
+    """As many leading rows as fit into ``left_bytes`` of the message, and the bytes that are left after them."""
     step = max(1, _CELLS_AT_ONCE // max(1, table.num_columns))
     rows: list[JSONValue] = []
     for start in range(0, table.num_rows, step):
         for row in json_values.encode_rows(table.slice(start, step)):
-            room -= _cost(json_values.dumps(row)) + 2  # its comma, twice
-            if room < 0:
+            left_bytes -= _cost(json_values.dumps(row)) + 2  # its comma, twice
+            if left_bytes < 0:
                 return rows, 0
             rows.append(row)
-    return rows, room
+    return rows, left_bytes
 
 
 def _cost(text: str) -> int:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import pyarrow as pa
 from mcp.types import CallToolResult, InputRequiredResult
 
 from framewire.errors import NotATableError
-from framewire.handle import Handle
 from framewire.host.threads import CONVERTING
+from framewire.plane import DataPlane
 from framewire.table import to_table
 from framewire.tools._arguments import RESOURCE_PARAMETERS
 from framewire.tools._errors import failure
@@ -19,7 +18,7 @@ from framewire.tools._signature import Function, build_wrapper
 
 
 def resource_tool(
-    fn: Callable[..., Any], *, name: str, abstract_limit: int, publish: Callable[[pa.Table], Handle]
+    fn: Callable[..., Any], *, name: str, abstract_limit: int, plane: Callable[[], DataPlane]
 ) -> Callable[..., Awaitable[Any]]:
     """Wrap ``fn`` for ``MCPServer.add_tool``: its own parameters, ``abstract_domains`` and ``mode``.
 
@@ -27,12 +26,15 @@ def resource_tool(
         fn: Sync or async; returns anything that ``to_table`` takes, whatever its annotations say.
         name: The tool's name.
         abstract_limit: Rows that an abstract shows, at most.
-        publish: Blocking; stores a normalised table and returns its handle.
+        plane: Blocking; returns the started plane that stores the body of an async reply.
 
     Raises:
         SignatureError: ``fn`` cannot become a tool.
     """
     function = Function.read(fn)
+
+    def answer(value: Any, request: Request) -> CallToolResult:
+        return reply(to_table(value), request, lambda prepared: plane().publish(prepared, tool=name))
 
     async def run(arguments: dict[str, Any]) -> Any:
         domains, mode = arguments.pop("abstract_domains", ""), arguments.pop("mode", "async")
@@ -43,15 +45,11 @@ def resource_tool(
                 return value
             if isinstance(value, CallToolResult):
                 raise _not_a_table(name)
-            return await CONVERTING.run(_answer, value, request, publish)
+            return await CONVERTING.run(answer, value, request)
         except BaseException as exc:
             return failure(exc, name)
 
     return build_wrapper(function, RESOURCE_PARAMETERS, run)
-
-
-def _answer(value: Any, request: Request, publish: Callable[[pa.Table], Handle]) -> CallToolResult:
-    return reply(to_table(value), request, publish)
 
 
 def _not_a_table(name: str) -> NotATableError:

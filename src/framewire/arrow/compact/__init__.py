@@ -34,7 +34,6 @@ from framewire.arrow.compact._leaves import (
     text,
     views,
 )
-from framewire.arrow.compact._views import MustMove
 from framewire.arrow.take import filter_rows, take_rows
 from framewire.arrow.threads import in_threads
 from framewire.arrow.types import is_enum, is_list_view, is_view
@@ -45,7 +44,7 @@ if TYPE_CHECKING:
 
     from framewire.arrow.bits import Bits, Bools
 
-__all__ = ["MustMove", "compact", "filter_rows", "take_rows"]
+__all__ = ["compact", "filter_rows", "take_rows"]
 
 _MANY_ROWS = 1 << 20
 """Views that are worth threads."""
@@ -53,13 +52,11 @@ _MANY_ROWS = 1 << 20
 _types = pa.types
 
 
-def compact(table: pa.Table, *, may_move: bool = True) -> pa.Table:
+def compact(table: pa.Table) -> pa.Table:
     """The same values, schema and chunks in memory that holds nothing else.
 
     Args:
         table: Any columns but unions and run ends (which have no exact form on the wire), all of their values valid.
-        may_move: Off where flat columns without dictionaries or offsets are still being validated: nothing that they say of
-            other memory is followed then.
 
     Returns:
         A table whose buffers are the given ones where those hide nothing, else copies of what is shown. The table
@@ -67,20 +64,19 @@ def compact(table: pa.Table, *, may_move: bool = True) -> pa.Table:
 
     Raises:
         UnsupportedTypeError: A column is a union, or run-end encoded.
-        MustMove: Something has to be followed, and may not be.
     """
     columns = table.columns
-    new = [_column(column, field, may_move) for column, field in zip(columns, table.schema, strict=True)]
+    new = [_column(column, field) for column, field in zip(columns, table.schema, strict=True)]
     if all(one is other for one, other in zip(new, columns, strict=True)):
         return table
     return pa.Table.from_arrays(new, schema=table.schema)
 
 
-def _column(column: pa.ChunkedArray, field: pa.Field, may_move: bool) -> pa.ChunkedArray:
+def _column(column: pa.ChunkedArray, field: pa.Field) -> pa.ChunkedArray:
     chunks = column.chunks
     if is_view(field.type):
-        look = partial(views, live=None, field=field, may_move=may_move)
-        new = in_threads(look, chunks) if len(column) >= _MANY_ROWS else list(map(look, chunks))
+        compacted = partial(views, live=None, field=field)
+        new = in_threads(compacted, chunks) if len(column) >= _MANY_ROWS else list(map(compacted, chunks))
     elif _types.is_dictionary(field.type):
         shared = _shared_use(chunks)
         new = [_dictionary(chunk, None, field, shared.get(_identity(chunk.dictionary))) for chunk in chunks]

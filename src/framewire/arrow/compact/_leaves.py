@@ -62,11 +62,11 @@ def bools(array: pa.Array, live: Bits | None, field: pa.Field) -> pa.Array:
     return rebuild(array, valid, [as_buffer(bits)])
 
 
-def views(array: pa.Array, live: Bits | None, field: pa.Field, *, may_move: bool = True) -> pa.Array:
+def views(array: pa.Array, live: Bits | None, field: pa.Field) -> pa.Array:
     valid, keep = masks(array, live, field)
     buffers = array.buffers()
     views = zero_hidden(exact_slice(buffers[1], array.offset * 16, len(array) * 16), 16, keep, len(array))
-    views, data = pack_views(views, buffers[2:], len(array), may_move=may_move)
+    views, data = pack_views(views, buffers[2:], len(array))
     return rebuild(array, valid, [views, *data])
 
 

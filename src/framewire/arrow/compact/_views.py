@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Longs = NDArray[np.int64]
 
-__all__ = ["MustMove", "pack_views"]
+__all__ = ["pack_views"]
 
 _INLINE_BYTES = 12
 """The longest text that lies in its view."""
@@ -34,34 +34,22 @@ _TABLE_FACTOR = 4
 """Bytes of data for each row up to which a table of all bytes is cheaper than sorting the rows."""
 
 
-class MustMove(Exception):
-    """Views do not cover their buffers in order, so that their bytes have to be followed."""
-
-
-def pack_views(
-    views: pa.Buffer, data: Sequence[pa.Buffer], length: int, *, may_move: bool = True
-) -> tuple[pa.Buffer, list[pa.Buffer]]:
+def pack_views(views: pa.Buffer, data: Sequence[pa.Buffer], length: int) -> tuple[pa.Buffer, list[pa.Buffer]]:
     """Views and data buffers that hold what the views show and nothing else.
 
     Args:
-        views: ``length`` views; those of null rows are zero.
+        views: ``length`` valid views; those of null rows are zero.
         data: The array's data buffers.
         length: Rows.
-        may_move: Whether what the views say is known to be valid, so that it can be followed.
 
     Returns:
         The same objects where every data buffer is covered; else views that point into rebuilt buffers, after those
         buffers that were covered.
-
-    Raises:
-        MustMove: They have to be followed, and may not be.
     """
     words = as_array(views, np.int32).reshape(length, 4)
     sizes = np.array([buffer.size for buffer in data], np.int64)
     if not data or _covers_in_order(words, sizes):
         return views, list(data)
-    if not may_move:
-        raise MustMove
     rows = np.flatnonzero(words[:, 0] > _INLINE_BYTES)
     # One line of positions for all buffers; the gap of one byte keeps intervals of neighbouring buffers apart.
     bases = _bases(sizes + 1)
@@ -116,9 +104,9 @@ def _follows(at: tuple[Any, Any], to: tuple[Any, Any], sizes: Longs) -> bool:
     (number, offset), (following, start) = (int(at[0]), int(at[1])), (int(to[0]), int(to[1]))
     if number == following:
         return offset == start
-    if not number < following < len(sizes):  # a view that is not known to be valid may name a buffer that is not there
-        return False
-    return bool(offset == sizes[number] and start == 0 and not sizes[number + 1 : following].any())
+    return bool(
+        number < following and offset == sizes[number] and start == 0 and not sizes[number + 1 : following].any()
+    )
 
 
 def _covers(starts: Longs, ends: Longs, sizes: Longs) -> bool:
