@@ -57,7 +57,7 @@ def test_a_use_counts_when_the_client_acknowledges(plane: DataPlane) -> None:
     assert handle.max_uses == 2
     assert fetch(handle.resource_url, [0]).num_rows == 1
     assert fetch(handle.resource_url).num_rows == 400_000
-    with pytest.raises(SpentError, match="as often as it may be.*'numbers'"):
+    with pytest.raises(SpentError, match="has reached its limit of uses.*'numbers'"):
         fetch(handle.resource_url)
     assert plane.stats().held_bytes == 0
 

@@ -31,12 +31,6 @@ def token_hash(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 
-def redact(resource_url: str) -> str:
-    """``resource_url`` with its token replaced, fit for logs, reprs and errors."""
-    head, found, _ = resource_url.partition(wire.DATA_PREFIX)
-    return f"{head}{found}[token]" if found else "[url]"
-
-
 @dataclass(frozen=True)
 class Handle:
     """A published table as the agent carries it.

@@ -269,7 +269,7 @@ class DataPlane:
 def _default_store(settings: Settings) -> BodyStore:
     return MemoryStore(
         settings.memory_budget_bytes,
-        place=SealedMemory() if settings.same_host == "auto" and memfd.is_available() else Heap(),
+        storage=SealedMemory() if settings.same_host == "auto" and memfd.is_available() else Heap(),
         disk=Disk(settings.spill_dir),
         disk_budget_bytes=settings.disk_budget_bytes,
     )

@@ -67,7 +67,7 @@ def publish_table(
     if max_uses is not None and (type(max_uses) is not int or max_uses < 1):
         raise SettingError(f"max_uses is {max_uses!r}.", hint="It takes 1 or more, or None for any number.")
     with store.reserve(int(prepared.table.get_total_buffer_size()), spill=True) as reservation:
-        body = Body.of(prepared.table, tool=tool, place=reservation.place)
+        body = Body.of(prepared.table, tool=tool, storage=reservation.storage)
         expires_at = datetime.now(UTC) + timedelta(seconds=ttl_seconds)
         token = store.put(body, reservation, ttl_seconds=ttl_seconds, max_uses=max_uses)
     return Handle(

@@ -15,7 +15,7 @@ import pytest
 from framewire.client import PeerPolicy, fetch
 from framewire.errors import LeasedError, SpentError, TransferFailedError
 from framewire.plane import DataPlane
-from framewire.store._leases import Uses
+from framewire.store._leases import LeaseBook
 from tests.faults.forms import trials
 from tests.faults.plane_worker import table
 from tests.faults.proxy import DroppingProxy
@@ -94,7 +94,7 @@ def test_acknowledged_uses_never_pass_the_limit(
     trials: int, figure: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fetch that broke before it knew its lease waits for that lease to lapse: here after a moment, not after 30 s."""
-    monkeypatch.setattr("framewire.store._memory.Uses", functools.partial(Uses, lapse_seconds=0.2))
+    monkeypatch.setattr("framewire.store._memory.LeaseBook", functools.partial(LeaseBook, lapse_seconds=0.2))
     rng = random.Random(6)
     acknowledged: list[bool] = []
     frames = spent = 0

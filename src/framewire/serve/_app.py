@@ -143,16 +143,16 @@ class DataApp:
         return await SERVING.run(make)
 
     async def _send(self, response: Response, entry: Entry, request: Request, send: Send) -> None:
-        cold = entry.body.kept.cold
+        cold = entry.body.stored_bytes.cold
         is_head = request.method == "HEAD"
         # Taken last: a refused request spends nothing of a limited handle.
-        hold = None if is_head else self._store.hold(entry, request.headers.get(_LEASE) or None)
-        if hold is None:
+        lease = None if is_head else entry.lease(request.headers.get(_LEASE) or None)
+        if lease is None:
             await send_response(response, send, head=is_head, cold=cold)
             return
         if response.status == 200:
-            hold.announce(int(response.headers[wire.H_ROWS]), response.headers[wire.H_CHECKSUM])
-        await send_leased(response, hold, request.receive, send, cold=cold)
+            lease.announce(int(response.headers[wire.H_ROWS]), response.headers[wire.H_CHECKSUM])
+        await send_leased(response, lease, request.receive, send, cold=cold)
 
     async def _acknowledge(self, token: str, payload: dict[str, Any], request: Request, send: Send) -> None:
         lease, rows, checksum = payload["ack"], payload.get("rows"), payload.get("checksum")

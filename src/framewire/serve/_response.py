@@ -116,9 +116,9 @@ def _whole(entry: Entry, accepted: Accepted, byte_range: str, if_range: str) -> 
 
 def _mapped(entry: Entry, accepted: Accepted) -> Response | None:
     """Return the stored body's location to a client of this user on this host, which maps it and selects columns itself."""
-    if entry.uses is not None or not (accepted.views and accepted.host and accepted.host == memfd.host_identity()):
+    if entry.is_limited or not (accepted.views and accepted.host and accepted.host == memfd.host_identity()):
         return None
-    location = entry.body.kept.location()
+    location = entry.body.stored_bytes.location()
     if location is None:
         return None
     headers = _headers(entry.body.stored.checksum, entry.body.total_rows) | {wire.H_MAP: location.to_header()}

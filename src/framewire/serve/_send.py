@@ -12,7 +12,7 @@ from framewire import wire
 from framewire.host.threads import SERVING
 from framewire.serve._request import Message, Receive, Send
 from framewire.serve._response import Response
-from framewire.store import Hold
+from framewire.store import ActiveLease
 
 _END: Final[Message] = {"type": "http.response.body", "body": b"", "more_body": False}
 
@@ -35,7 +35,7 @@ async def send_response(response: Response, send: Send, *, head: bool, cold: boo
     await send(_END)
 
 
-async def send_leased(response: Response, hold: Hold, receive: Receive, send: Send, *, cold: bool) -> None:
+async def send_leased(response: Response, lease: ActiveLease, receive: Receive, send: Send, *, cold: bool) -> None:
     """Send ``response`` under a lease.
 
     A client that reads Arrow acknowledges, and so counts its use itself. For a JSON client the use counts once the last slice is
@@ -54,26 +54,26 @@ async def send_leased(response: Response, hold: Hold, receive: Receive, send: Se
 
     async with anyio.create_task_group() as group:
         group.start_soon(watch)
-        await send(_start(response, (wire.H_LEASE, hold.lease)))
+        await send(_start(response, (wire.H_LEASE, lease.id)))
         waiting: memoryview | None = None
         for view in response.slices():
             if waiting is not None:
-                await _send_slice(waiting, hold, send, gone, cold=cold)
+                await _send_slice(waiting, lease, send, gone, cold=cold)
             waiting = view
         await checkpoint()
         if not acknowledges and not gone.is_set():
-            hold.finish()
+            lease.finish()
         if waiting is not None:
-            await _send_slice(waiting, hold, send, gone, cold=cold)
+            await _send_slice(waiting, lease, send, gone, cold=cold)
         if not gone.is_set():
             await send(_END)
         group.cancel_scope.cancel()
 
 
-async def _send_slice(view: memoryview, hold: Hold, send: Send, gone: anyio.Event, *, cold: bool) -> None:
+async def _send_slice(view: memoryview, lease: ActiveLease, send: Send, gone: anyio.Event, *, cold: bool) -> None:
     if gone.is_set():
         return
-    hold.touch()
+    lease.touch()
     if cold:
         await SERVING.run(_touch, view)
     await send({"type": "http.response.body", "body": view, "more_body": True})

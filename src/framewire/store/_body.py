@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from framewire.arrow import read, types, write
 from framewire.arrow.cast import cast_table
-from framewire.store._place import Heap, Kept, Place
+from framewire.store._storage import Heap, Storage, StoredBytes
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Body:
         table: Columns that are views into ``stored.buffer``; ``_row_id`` first.
         tool: Name of the tool that published it, for errors that say what to call again. May be empty.
         has_views: Whether a peer that does not read views needs another representation.
-        kept: Where the bytes are.
+        stored_bytes: The memory or file behind ``stored.buffer``.
     """
 
     stored: Representation
     table: pa.Table = field(repr=False)
     tool: str
     has_views: bool
-    kept: Kept = field(repr=False)
+    stored_bytes: StoredBytes = field(repr=False)
 
     @property
     def nbytes(self) -> int:
@@ -58,8 +58,8 @@ class Body:
         return int(self.table.num_rows)
 
     @classmethod
-    def of(cls, table: pa.Table, *, tool: str = "", place: Place | None = None) -> Body:
-        """Write ``table`` (``_row_id`` first) once, to where nobody else can change it: ``place``, or the heap.
+    def of(cls, table: pa.Table, *, tool: str = "", storage: Storage | None = None) -> Body:
+        """Write ``table`` (``_row_id`` first) once, to memory that nobody else can change: ``storage``, or the heap.
 
         Dictionaries that differ between chunks are unified first (indices are rewritten, values shared), so that any row
         range can be sent with one dictionary.
@@ -67,13 +67,13 @@ class Body:
         unified = table.unify_dictionaries() if _has_dictionaries(table.schema) else table
         parts = write.collect(unified)
         with write.checksum_beside(parts) as checksum:
-            kept = (place or Heap()).keep(parts, sum(map(len, parts)))
+            stored = (storage or Heap()).write(parts, sum(map(len, parts)))
         return cls(
-            Representation(kept.buffer, checksum()),
-            read.open_own(kept.buffer),
+            Representation(stored.buffer, checksum()),
+            read.open_own(stored.buffer),
             tool,
             has_views=types.plain_schema(table.schema) != table.schema,
-            kept=kept,
+            stored_bytes=stored,
         )
 
     def build(self, *, views: bool, codec: str | None) -> Representation | None:
@@ -84,7 +84,7 @@ class Body:
             codec: Buffer compression, or None.
 
         Returns:
-            The form, or None where ``codec`` would not pay.
+            The form, or None where ``codec`` saves too little.
         """
         table = self.table if views else cast_table(self.table, types.plain_schema(self.table.schema))
         if codec is not None and not write.compresses_well(table, codec):

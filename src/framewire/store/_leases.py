@@ -1,4 +1,4 @@
-r"""Uses: which fetches of a handle with ``max_uses=N`` may go on, and which count.
+r"""LeaseBook: which fetches of a handle with ``max_uses=N`` may go on, and which count.
 
 A server cannot see delivery, so a use counts when the client acknowledges that it has the whole body. Until then the fetch
 holds a use by a *lease*. A lease is in one of four states:
@@ -32,8 +32,8 @@ one-use handle exactly one is counted; a loser can still win when the winner lap
 
 ``acquire`` grants a lease, or raises the first of: ``revoked``; ``expired`` from the handle's end on; ``spent`` when N are counted;
 ``spent`` when 3N+3 leases were granted (so that a client which never acknowledges cannot fetch for ever); ``leased`` when no
-use is free. The handle's end and a revocation stop new leases, and those that lapsed from going out again; they stop none that
-is out, and an acknowledgement may always come late.
+use is free. Expiry and revocation refuse new leases and keep lapsed ones lapsed; leases that are out may finish, and an
+acknowledgement may always come late.
 
 Nothing here reads a clock, locks or does I/O: callers pass monotonic seconds and hold their own lock.
 """
@@ -69,7 +69,7 @@ class _Lease:
     announced: tuple[int, str] | None = None
 
 
-class Uses:
+class LeaseBook:
     """The leases of one limited handle.
 
     Args:
@@ -133,17 +133,6 @@ class Uses:
         """
         self._advance(now)
         return self._find(lease).state
-
-    def lapses_at(self, lease: str, now: float) -> float:
-        """When a lease that is out lapses, unless a byte moves: a deadline for sending its next bytes.
-
-        Raises:
-            ArgumentError: It is not out.
-        """
-        self._advance(now)
-        if lease not in self._out:
-            raise _unknown()
-        return self._out[lease] + self._lapse_seconds
 
     def next_lapse(self, now: float) -> float | None:
         """When the next lease lapses, or None when none is out: when to ask :meth:`is_over` again."""

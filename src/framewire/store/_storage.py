@@ -1,4 +1,4 @@
-"""Places: where the bytes of a body are kept. On the heap, in a sealed memory file that others can map, or on disk."""
+"""Storages for the bytes of a body: the heap, sealed memory files that other processes can map, and disk."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from framewire.host import memfd
 
 
 @dataclass
-class Kept:
+class StoredBytes:
     """One body's bytes.
 
     Attributes:
@@ -34,7 +34,7 @@ class Kept:
     shared: bool = False
 
     def location(self) -> memfd.Location | None:
-        """Where another process of this user finds the bytes, or None when it cannot."""
+        """Where another process of this user can map the bytes, or None when it cannot."""
         return memfd.locate(self.fd) if self.shared and self.fd is not None else None
 
     def close(self) -> None:
@@ -47,14 +47,18 @@ class Kept:
         self.close()
 
 
-class Place(Protocol):
-    """Somewhere to keep a body."""
+class Storage(Protocol):
+    """Somewhere to write a body to. Thread-safe."""
 
-    def keep(self, parts: Iterable[memoryview], nbytes: int) -> Kept:
-        """Copy ``parts`` there.
+    def write(self, parts: Iterable[memoryview], nbytes: int) -> StoredBytes:
+        """Copy ``parts`` into one buffer.
+
+        Args:
+            parts: The bytes, in order.
+            nbytes: Their sum.
 
         Raises:
-            NoRoomError: There is no room for them after all.
+            NoRoomError: They do not fit after all.
         """
         ...
 
@@ -62,9 +66,9 @@ class Place(Protocol):
 class Heap:
     """This process's memory."""
 
-    def keep(self, parts: Iterable[memoryview], nbytes: int) -> Kept:
-        """See ``Place.keep``."""
-        return Kept(write.gather(parts, nbytes))
+    def write(self, parts: Iterable[memoryview], nbytes: int) -> StoredBytes:
+        """See ``Storage.write``."""
+        return StoredBytes(write.gather(parts, nbytes))
 
 
 class SealedMemory:
@@ -79,11 +83,11 @@ class SealedMemory:
         self._open = threading.Semaphore(max(self._max_files, 0))
         self._heap = Heap()
 
-    def keep(self, parts: Iterable[memoryview], nbytes: int) -> Kept:
-        """See ``Place.keep``. Without a descriptor, or the feature, it is the heap: sharing is never worth a failure."""
+    def write(self, parts: Iterable[memoryview], nbytes: int) -> StoredBytes:
+        """See ``Storage.write``. Without a descriptor, or the feature, it is the heap: sharing is never worth a failure."""
         parts = tuple(parts)
         if nbytes < memfd.MIN_BYTES or not self._open.acquire(blocking=False):
-            return self._heap.keep(parts, nbytes)
+            return self._heap.write(parts, nbytes)
         fd = -1
         try:
             fd = memfd.create(parts)
@@ -92,10 +96,10 @@ class SealedMemory:
             if fd >= 0:
                 os.close(fd)
             self._open.release()
-            return self._heap.keep(parts, nbytes)
+            return self._heap.write(parts, nbytes)
 
 
-class _Counted(Kept):
+class _Counted(StoredBytes):
     """Bytes whose descriptor is one of a limited number."""
 
     def __init__(self, buffer: pa.Buffer, fd: int, *, shared: bool, count: threading.Semaphore) -> None:
@@ -119,15 +123,15 @@ class Disk:
     def __init__(self, folder: str | None = None) -> None:
         self._folder = folder
 
-    def keep(self, parts: Iterable[memoryview], nbytes: int) -> Kept:
-        """See ``Place.keep``. The blocks are claimed before the first byte is written."""
+    def write(self, parts: Iterable[memoryview], nbytes: int) -> StoredBytes:
+        """See ``Storage.write``. The blocks are claimed before the first byte is written."""
         try:
             with tempfile.TemporaryFile(dir=self._folder) as file:
                 _claim(file.fileno(), nbytes)
                 memfd.write_all(file.fileno(), parts)
                 fd = os.dup(file.fileno())
             try:
-                return Kept(memfd.view(fd), fd, cold=True)
+                return StoredBytes(memfd.view(fd), fd, cold=True)
             except BaseException:
                 os.close(fd)
                 raise

@@ -1,4 +1,4 @@
-"""Room: a budget of bytes, reserved before they are made."""
+"""Budget: a limit on bytes, which are reserved before they are made."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from framewire.errors import NoRoomError
-from framewire.store._place import Place
+from framewire.store._storage import Storage
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Stats:
         bodies: Live handles.
         held_bytes: Bytes of bodies, those being read after their end included.
         reserved_bytes: Bytes promised to publishes and selections that are under way.
-        budget_bytes: Most that both may come to.
+        budget_bytes: Limit of both together.
         readers: Transfers under way.
         spilled_bytes: Bytes of bodies on disk.
     """
@@ -31,18 +31,23 @@ class Stats:
     spilled_bytes: int = 0
 
 
-class Room:
-    """A thread-safe count of bytes against a budget.
+class Budget:
+    """A thread-safe count of bytes against a limit.
 
     Attributes:
-        budget_bytes: Most bytes held and reserved together.
-        held_bytes: Bytes of what is kept.
+        budget_bytes: Limit of the bytes held and reserved together.
+        held_bytes: Bytes of bodies and of their other forms.
         reserved_bytes: Bytes promised to work under way.
-        place: Where a body that has this room is kept.
+        storage: Where bodies that are charged to this budget are written.
+
+    Args:
+        budget_bytes: As above.
+        storage: As above.
+        setting: Name of the setting that raises the limit, for the error's hint.
     """
 
-    def __init__(self, budget_bytes: int, place: Place, *, setting: str) -> None:
-        self.place = place
+    def __init__(self, budget_bytes: int, storage: Storage, *, setting: str) -> None:
+        self.storage = storage
         self.budget_bytes = budget_bytes
         self.held_bytes = 0
         self.reserved_bytes = 0
@@ -53,7 +58,7 @@ class Room:
         """Promise ``nbytes``.
 
         Raises:
-            NoRoomError: They do not fit; the message says what holds the room.
+            NoRoomError: They exceed the budget; the message says what uses it.
         """
         with self._lock:
             self._check(nbytes)
@@ -90,17 +95,17 @@ class Room:
 
 
 class Reservation:
-    """Bytes promised by a :class:`Room`; given back on exit unless :meth:`keep` made them permanent."""
+    """Bytes promised by a :class:`Budget`; given back on exit unless :meth:`keep` made them permanent."""
 
-    def __init__(self, room: Room, nbytes: int) -> None:
+    def __init__(self, budget: Budget, nbytes: int) -> None:
         self.nbytes = nbytes
-        self.room = room
+        self.budget = budget
         self._open = True
 
     @property
-    def place(self) -> Place:
-        """Where a body that takes this room is to be kept."""
-        return self.room.place
+    def storage(self) -> Storage:
+        """Where the body that takes over this promise is to be written."""
+        return self.budget.storage
 
     def resize(self, nbytes: int) -> None:
         """Change the promise once the true size is known.
@@ -108,19 +113,19 @@ class Reservation:
         Raises:
             NoRoomError: It grew past the budget.
         """
-        self.room._resize(self, nbytes)
+        self.budget._resize(self, nbytes)
 
     def keep(self) -> int:
         """Turn the promise into held bytes; the caller releases them later. Returns how many."""
         self._open = False
-        self.room._keep(self.nbytes)
+        self.budget._keep(self.nbytes)
         return self.nbytes
 
     def close(self) -> None:
         """Give the bytes back, unless they were kept."""
         if self._open:
             self._open = False
-            self.room._return(self.nbytes)
+            self.budget._return(self.nbytes)
 
     def __enter__(self) -> Reservation:
         return self
