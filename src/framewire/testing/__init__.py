@@ -1,10 +1,12 @@
 """For tests: Hypothesis strategies for tables of every type that the wire carries, and a naive model of their values.
 
+:mod:`framewire.testing.store` is the conformance suite of body stores.
+
 The strategies are derived from Arrow types, so that a type which is added to ``WIRE_KINDS`` is drawn at every depth at
 once. What they draw is as ugly as Arrow allows: offsets at every level, values that lie under nulls, dictionaries with
 values that nothing uses, views into shared buffers, chunks with dictionaries of their own, and no rows at all.
 
-Importing this module does not import Hypothesis; asking for a strategy does.
+Importing this module imports neither pytest nor Hypothesis; asking for a strategy imports Hypothesis.
 """
 
 from __future__ import annotations
