@@ -1,4 +1,4 @@
-"""Handle: what crosses the agent instead of the rows. Also the form of its token."""
+"""Handle: the reference to a published table that the agent carries instead of its rows; and the form of its token."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _TOKEN = re.compile(rf"{wire.TOKEN_PREFIX}[a-z2-7]{{{wire.TOKEN_RANDOM_CHARS}}}"
 
 
 def new_token() -> str:
-    """A fresh token: ``fw1`` and 32 base32 characters, 160 bits from the operating system."""
+    """Mint a token: ``fw1`` and 32 base32 characters, 160 bits from the operating system."""
     return wire.TOKEN_PREFIX + "".join(secrets.choice(wire.TOKEN_ALPHABET) for _ in range(wire.TOKEN_RANDOM_CHARS))
 
 
 def is_framewire_token(token: str) -> bool:
-    """Whether ``token`` promises wire version 1; any other token belongs to a legacy peer."""
+    """True for a token of wire version 1; any other belongs to a legacy peer."""
     return _TOKEN.fullmatch(token) is not None
 
 
 def token_hash(token: str) -> bytes:
-    """SHA-256 of a token: what a store keeps, so that a dump of its memory's index opens nothing."""
+    """SHA-256 of a token. A store keeps only this, so that a dump of its index opens nothing."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
 
 

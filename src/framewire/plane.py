@@ -74,7 +74,7 @@ class DataPlane:
 
         Args:
             listen: Open the plane's own listener. False when ``app`` is mounted in another server.
-            base_url: What that other server is reached at; ``public_url`` wins over it.
+            base_url: URL of that other server; ``public_url`` wins over it.
 
         Raises:
             SettingError: The address cannot be bound.
@@ -85,7 +85,7 @@ class DataPlane:
             self._check_alive()
             self._take_address(base_url, listen=listen)
             if self._sweeper is None:
-                # The thread holds the store alone, so that a plane nobody keeps is collected and ends it.
+                # The thread holds only the store, so that an unreferenced plane can be garbage-collected, which ends the thread.
                 self._sweeper = threading.Thread(
                     target=_sweep,
                     args=(self._store, self._wake, weakref.ref(self)),
@@ -114,7 +114,7 @@ class DataPlane:
     def stop(self) -> None:
         """Stop the listener (running transfers drain for a moment, then break visibly) and drop every body."""
         if self._pid != os.getpid():
-            return  # A forked child that leaves the plane's context: all of it is its parent's, and goes on there.
+            return  # A forked child leaves the plane's context: the plane belongs to its parent, and goes on there.
         with self._lock:
             if self._stopped:
                 return
@@ -149,7 +149,7 @@ class DataPlane:
 
     @property
     def base_url(self) -> str:
-        """What advertised URLs start with, without a trailing slash.
+        """Base of advertised URLs, without a trailing slash.
 
         Raises:
             LifecycleError: The plane was not started.
@@ -219,16 +219,16 @@ class DataPlane:
         """
         self._check_process()
         url = handle.resource_url if isinstance(handle, Handle) else handle
-        _, found, token = url.partition(wire.DATA_PREFIX)
-        if not found:
+        _, prefix, token = url.partition(wire.DATA_PREFIX)
+        if not prefix:
             raise ArgumentError("This is not a resource_url.", hint="Pass the Handle, or its resource_url.")
         self._store.revoke(token)
 
     def stats(self) -> Stats:
-        """What the store holds now.
+        """Count what the store holds now.
 
         Raises:
-            LifecycleError: This is a forked child: its copy of the store says nothing of the parent's.
+            LifecycleError: This is a forked child, whose copy of the store does not follow the parent's.
         """
         self._check_process()
         return self._store.stats()

@@ -51,7 +51,7 @@ def parse_domains(domains: str | Sequence[Any]) -> list[str]:
         Names in the order given, each once; empty when nothing was asked for.
 
     Raises:
-        ArgumentError: A JSON array that does not parse, or holds anything but text.
+        ArgumentError: It is a JSON array that does not parse, or an item is not text.
     """
     items: Sequence[Any]
     if isinstance(domains, str):
@@ -82,7 +82,7 @@ def split(column_names: Sequence[str], domains: Sequence[str]) -> Split:
         domains: Names that the agent asked for; ``_row_id`` is legal and adds nothing.
 
     Raises:
-        UnknownColumnError: A name is no column; the columns are listed.
+        UnknownColumnError: A name is not a column; the columns are listed.
     """
     known = set(column_names)
     for name in domains:

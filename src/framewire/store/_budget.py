@@ -12,7 +12,7 @@ from framewire.store._storage import Storage
 
 @dataclass(frozen=True)
 class Stats:
-    """What a store holds now.
+    """Counts of what a store holds now.
 
     Attributes:
         bodies: Live handles.

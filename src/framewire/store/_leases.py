@@ -12,7 +12,7 @@ counted   for good     acknowledged, or sent whole to a client that cannot ackno
 released  no           given up by the server before its answer was sent
 ========  ===========  ============================================================================================
 
-What happens to it (``=`` is no change, ``free?`` is *out* or *counted* when a use is free and else an error):
+Events and the states they lead to (``=`` is no change, ``free?`` is *out* or *counted* when a use is free, else an error):
 
 =====================  ========  =======================  ===============  ========
 event                  out       lapsed                   counted          released
@@ -77,7 +77,7 @@ class LeaseBook:
         ends_at: End of the handle, in seconds of the callers' clock.
         call_again: Hint of errors that only a fresh handle mends; names the tool.
         lapse_seconds: Time without a byte after which a lease lapses.
-        new_id: Makes a lease's id, which whoever resumes or acknowledges must know: 128 random bits.
+        new_id: Makes a lease's id, which a client must name to resume or acknowledge: 128 random bits.
 
     Attributes:
         max_uses: As given.
@@ -140,7 +140,7 @@ class LeaseBook:
         return None if not self._out else next(iter(self._out.values())) + self._lapse_seconds
 
     def is_over(self, now: float) -> bool:
-        """Whether no byte of the body can be asked for any more. Late acknowledgements still can come: keep this object."""
+        """True once no byte of the body can be asked for any more. Late acknowledgements may still come: keep this object."""
         self._advance(now)
         if self._out:
             return False
@@ -231,8 +231,8 @@ class LeaseBook:
         found = self._find(lease, live=True)
         if found.announced != (rows, checksum):
             raise ArgumentError(
-                "The acknowledgement names other rows or another checksum than were sent.",
-                hint="Send S2SP-Rows and S2SP-Checksum of the answer as they were.",
+                "The acknowledgement does not repeat the rows and checksum that were sent.",
+                hint="Send S2SP-Rows and S2SP-Checksum as they are in the answer.",
             )
         return self._count(lease, found)
 
@@ -313,7 +313,7 @@ class LeaseBook:
             return
         seconds = max(math.ceil(next(iter(self._out.values())) + self._lapse_seconds - self._now), 1)
         raise LeasedError(
-            "Every use of the resource_url that is left is being fetched.",
+            "All remaining uses of the resource_url are being fetched.",
             hint=f"Try again in {seconds} s: a fetch that stalls gives its use back.",
             details={"retry_after_seconds": seconds},
         )

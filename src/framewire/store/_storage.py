@@ -38,7 +38,7 @@ class StoredBytes:
         return memfd.locate(self.fd) if self.shared and self.fd is not None else None
 
     def close(self) -> None:
-        """Close the descriptor; mappings live on until nobody reads them."""
+        """Close the descriptor; mappings live as long as views of them."""
         fd, self.fd = self.fd, None
         if fd is not None:
             os.close(fd)
@@ -84,7 +84,7 @@ class SealedMemory:
         self._heap = Heap()
 
     def write(self, parts: Iterable[memoryview], nbytes: int) -> StoredBytes:
-        """See ``Storage.write``. Without a descriptor, or the feature, it is the heap: sharing is never worth a failure."""
+        """See ``Storage.write``. Falls back to the heap without a descriptor or the feature: sharing is never worth a failure."""
         parts = tuple(parts)
         if nbytes < memfd.MIN_BYTES or not self._open.acquire(blocking=False):
             return self._heap.write(parts, nbytes)

@@ -1,4 +1,4 @@
-"""What is checked of a table before anything reads it: its names, and whether its buffers mean what its types say."""
+"""Checks of a table before anything reads it: its column names, and that its buffers are valid for their types."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_names(names: Sequence[Any]) -> None:
     """Column names must be text that every reader holds, each once, and not framewire's own.
 
     Raises:
-        ColumnNameError: A name is no text, has NUL (C strings end there) or a lone surrogate, is there twice, or is
+        ColumnNameError: A name is not text, has NUL (C strings end there) or a lone surrogate, appears twice, or is
             ``_row_id``.
     """
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""What a column holds, written for nothing but clarity, and checks that are run on drawn tables."""
+"""A naive model of the values of a column, and checks that are run on drawn tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _types = pa.types
 
 
 def exact_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """What a column holds, as Python values that are equal exactly when the Arrow values are.
+    """The values of a column, as Python values that are equal exactly when the Arrow values are.
 
     Written value by value and for nothing but clarity: it is what conversions are compared with. Floats are
     hexadecimal text (so that -0.0 differs from 0.0 and NaN equals NaN), times are counts of their unit, decimals text,

@@ -1,4 +1,4 @@
-"""PlaneKeeper: the data plane of one server, started once however many sessions enter its lifespan."""
+"""PlaneKeeper: the data plane of one server, started once, however many sessions enter the server's lifespan."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class PlaneKeeper:
             self._users += 1
 
     def release(self) -> None:
-        """Count one user less; the last one stops the plane, and its handles end."""
+        """Count one user fewer; the last one stops the plane, and its handles end."""
         with self._lock:
             self._users = max(self._users - 1, 0)
             if self._users:

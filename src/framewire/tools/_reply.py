@@ -32,7 +32,7 @@ _CELLS_AT_ONCE: Final = 20_000
 
 @dataclass(frozen=True)
 class Request:
-    """What the agent asked of a resource tool.
+    """The arguments that framewire adds to a resource tool, parsed.
 
     Attributes:
         domains: Names in ``abstract_domains``, or None if it was not given (a plain reply).

@@ -55,5 +55,5 @@ def resource_tool(
 def _not_a_table(name: str) -> NotATableError:
     return NotATableError(
         f"The function of {name!r} returned a CallToolResult.",
-        hint="It would show the model what nobody asked for: return the table (only is_error=True results pass).",
+        hint="Its content would reach the model unasked: return the table (only results with is_error=True pass).",
     )

@@ -78,7 +78,7 @@ def _bases(sizes: Longs) -> Longs:
 
 
 def _covers_in_order(words: NDArray[Any], sizes: Longs) -> bool:
-    """Whether each view begins where the one before it ended, from the first byte to the last: how builders write."""
+    """True if each view begins where the one before it ended, from the first byte to the last: how builders write."""
     at = (0, 0)
     for start in range(0, len(words), _BLOCK_ROWS):
         block = words[start : start + _BLOCK_ROWS]
@@ -100,7 +100,7 @@ def _covers_in_order(words: NDArray[Any], sizes: Longs) -> bool:
 
 
 def _follows(at: tuple[Any, Any], to: tuple[Any, Any], sizes: Longs) -> bool:
-    """Whether no byte lies between two places, each a buffer and an offset."""
+    """True if no byte lies between two positions, each a buffer number and an offset."""
     (number, offset), (following, start) = (int(at[0]), int(at[1])), (int(to[0]), int(to[1]))
     if number == following:
         return offset == start
@@ -110,7 +110,7 @@ def _follows(at: tuple[Any, Any], to: tuple[Any, Any], sizes: Longs) -> bool:
 
 
 def _covers(starts: Longs, ends: Longs, sizes: Longs) -> bool:
-    """Whether the intervals, in any order, overlapping or not, leave no byte of any buffer out.
+    """True if the intervals, in any order, overlapping or not, cover every byte of every buffer.
 
     Starts and ends are sorted each on its own: a gap opens after the i-th end exactly when the next start lies beyond
     it. The one-byte gaps between the buffers are no part of any interval.

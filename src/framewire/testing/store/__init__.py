@@ -29,7 +29,7 @@ class BodyStoreTests(BodyTests, LifeTests, LeaseTests):
     Methods:
         make_store: Returns an empty store of a given budget and clock.
         advance: Lets time pass, for a store that has a clock of its own.
-        leftovers: Lists whatever a closed store left outside of this process.
+        leftovers: Lists what a closed store left outside of this process.
 
     Attributes:
         ttl_seconds: Life of the handles that are put. A store with a clock of its own may need it short.

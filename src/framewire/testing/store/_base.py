@@ -59,7 +59,7 @@ class StoreSuite:
         self.clock.now += seconds
 
     def leftovers(self) -> Collection[object]:
-        """Whatever a closed store left outside of this process, such as files."""
+        """List what a closed store left outside of this process, such as files."""
         return ()
 
     @cached_property
