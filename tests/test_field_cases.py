@@ -27,8 +27,8 @@ import pytest
 
 from framewire import wire
 from framewire.arrow import write
-from framewire.client import PeerPolicy
-from framewire.consume import resolve, resolve_table
+from framewire.client import Options, PeerPolicy
+from framewire.consume import Sources, resolve, resolve_form
 from framewire.errors import (
     BadBodyError,
     ColumnNameError,
@@ -41,7 +41,7 @@ from framewire.errors import (
     UnsupportedTypeError,
     UnsupportedValueError,
 )
-from framewire.frame import Form, to_form
+from framewire.frame import Form
 from framewire.plane import DataPlane
 from framewire.settings import Settings
 
@@ -427,4 +427,4 @@ def test_values_arrive_in_python_as_they_left(plane: DataPlane) -> None:
     """The same path once more for rows, whose values a consumer written in plain Python gets."""
     rows = [{"d": dt.date(2020, 7, 1), "x": Decimal("1.10"), "l": [1, None], "b": b"\xff", "n": None}]
     url = plane.publish(rows).resource_url
-    assert to_form(resolve_table(resource_url=url), Form.ROWS) == [{"_row_id": 0, **rows[0]}]
+    assert resolve_form(Options.of(), Sources(resource_url=url), Form.ROWS) == [{"_row_id": 0, **rows[0]}]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
 
-import anyio.to_thread
 import pyarrow as pa
 
-from framewire.client import PeerPolicy, fetch, fetch_async
-from framewire.errors import ArgumentError, SelectionError
+from framewire.client import DirectTransport, Options, PeerPolicy, fetch_table, in_thread, refuse_where
+from framewire.errors import ArgumentError
 from framewire.frame import Form, to_form
 from framewire.inline import InlineBody, parse_body_data, pick, table_of_rows
 from framewire.join import AgentRows, join, parse_abstract, parse_mapping, rename
@@ -21,122 +21,68 @@ if TYPE_CHECKING:
     import httpx
     import polars as pl
 
-_NOTHING: Final = "Pass the resource_url of a resource tool's reply, or its body as body_data."
+_HINT: Final = "Pass the resource_url of a resource tool's reply, or its body as body_data."
 
 
-class _Request:
-    """The arguments of one call, read and checked before anything is fetched."""
+@dataclass(frozen=True)
+class Sources:
+    """The arguments of a consumer tool that lead to its frame; as in :func:`resolve`."""
 
-    def __init__(
-        self,
-        abstract_data: str | Sequence[Any] | Mapping[str, Any],
-        resource_url: str,
-        body_data: str | Sequence[Any] | Mapping[str, Any],
-        column_mapping: str | Mapping[str, str],
-        row_ids: RowIds | None,
-        where: str | None,
-        settings: Settings,
-    ) -> None:
-        self.agent: AgentRows | None = parse_abstract(abstract_data)
-        self.mapping = parse_mapping(column_mapping)
-        self.url = resource_url.strip()
-        self.body_data = body_data.strip() if isinstance(body_data, str) else body_data
-        self.settings = settings
-        if where:
-            raise SelectionError("'where' is not available yet.", hint="Select with row_ids.")
-        if self.url and self.body_data:
-            raise ArgumentError(
-                "Both resource_url and body_data were passed.",
-                hint="Pass resource_url in async mode, body_data in sync mode.",
-            )
-        # An empty text is how models write "not given"; an empty list is no rows.
-        given = row_ids is not None and not (isinstance(row_ids, str) and not row_ids.strip())
-        self.rows: RowSpec | None = parse_row_ids(row_ids) if given and row_ids is not None else None
-        if self.agent is None and not self.url and self.body_data in ("", None):
-            raise ArgumentError("There is no data to work on.", hint=_NOTHING)
-
-    @property
-    def wanted(self) -> RowSpec | None:
-        """``row_ids`` selects; otherwise the agent's ids; otherwise every row."""
-        if self.rows is not None or self.agent is None:
-            return self.rows
-        return parse_row_ids(self.agent.ids)
-
-    def inline(self) -> InlineBody:
-        """The body that came with the call; without one, the agent's rows are all there is."""
-        if self.body_data in ("", None):
-            assert self.agent is not None
-            return InlineBody(pick(table_of_rows([{"_row_id": i} for i in self.agent.ids]), self.wanted))
-        body = parse_body_data(self.body_data, self.settings)
-        return InlineBody(pick(body.table, self.wanted), body.declared)
-
-    def finish(self, body: InlineBody) -> pa.Table:
-        """Join and rename."""
-        selected: Literal["agent", "rows"] = "rows" if self.rows is not None or self.agent is None else "agent"
-        return rename(join(body.table, self.agent, selected=selected, declared=body.declared), self.mapping)
+    abstract_data: str | Sequence[Any] | Mapping[str, Any] = ""
+    resource_url: str = ""
+    body_data: str | Sequence[Any] | Mapping[str, Any] = ""
+    column_mapping: str | Mapping[str, str] = ""
+    row_ids: RowIds | None = None
+    where: str | None = None
 
 
-def resolve_table(
-    abstract_data: str | Sequence[Any] | Mapping[str, Any] = "",
-    resource_url: str = "",
-    body_data: str | Sequence[Any] | Mapping[str, Any] = "",
-    column_mapping: str | Mapping[str, str] = "",
-    row_ids: RowIds | None = None,
-    where: str | None = None,
-    *,
-    settings: Settings | None = None,
-    policy: PeerPolicy | None = None,
-    transport: httpx.BaseTransport | None = None,
-    deadline_seconds: float | None = None,
-) -> pa.Table:
-    """:func:`resolve` as a ``pa.Table``, before it is put into a frame."""
-    request = _Request(
-        abstract_data, resource_url, body_data, column_mapping, row_ids, where, settings or Settings.from_env()
-    )
-    if not request.url:
-        return request.finish(request.inline())
-    body = fetch(
-        request.url,
-        request.wanted,
-        settings=request.settings,
-        policy=policy,
-        transport=transport,
-        deadline_seconds=deadline_seconds,
-    )
-    return request.finish(InlineBody(body))
+def resolve_form(options: Options, sources: Sources, form: Form) -> Any:
+    """:func:`resolve` in any form. Blocks: parses, fetches, joins and converts."""
+    table = _resolve(options, sources)
+    options.cancellation.check()
+    return to_form(table, form)
 
 
-async def resolve_table_async(
-    abstract_data: str | Sequence[Any] | Mapping[str, Any] = "",
-    resource_url: str = "",
-    body_data: str | Sequence[Any] | Mapping[str, Any] = "",
-    column_mapping: str | Mapping[str, str] = "",
-    row_ids: RowIds | None = None,
-    where: str | None = None,
-    *,
-    settings: Settings | None = None,
-    policy: PeerPolicy | None = None,
-    transport: httpx.BaseTransport | httpx.AsyncBaseTransport | None = None,
-    deadline_seconds: float | None = None,
-) -> pa.Table:
-    """:func:`resolve_table` without blocking the event loop."""
-    chosen = settings or Settings.from_env()
+async def resolve_form_async(options: Options, sources: Sources, form: Form) -> Any:
+    """:func:`resolve_form` in one worker thread."""
+    return await in_thread(resolve_form, options, sources, form)
 
-    def prepare() -> _Request:
-        return _Request(abstract_data, resource_url, body_data, column_mapping, row_ids, where, chosen)
 
-    request = await anyio.to_thread.run_sync(prepare)
-    if not request.url:
-        return await anyio.to_thread.run_sync(lambda: request.finish(request.inline()))
-    body = await fetch_async(
-        request.url,
-        request.wanted,
-        settings=chosen,
-        policy=policy,
-        transport=transport,
-        deadline_seconds=deadline_seconds,
-    )
-    return await anyio.to_thread.run_sync(request.finish, InlineBody(body))
+def _resolve(options: Options, sources: Sources) -> pa.Table:
+    agent = parse_abstract(sources.abstract_data)
+    mapping = parse_mapping(sources.column_mapping)
+    refuse_where(sources.where)
+    url = sources.resource_url.strip()
+    body_data = sources.body_data.strip() if isinstance(sources.body_data, str) else sources.body_data
+    if url and body_data:
+        raise ArgumentError(
+            "Both resource_url and body_data were passed.",
+            hint="Pass resource_url in async mode, body_data in sync mode.",
+        )
+    rows = _parse_rows(sources.row_ids)
+    selects = rows is not None or agent is None
+    # row_ids selects; otherwise the agent's ids do; with neither, every row.
+    wanted = rows if selects or agent is None else parse_row_ids(agent.ids)
+    body = InlineBody(fetch_table(options, url, wanted)) if url else _inline(options, body_data, agent, wanted)
+    joined = join(body.table, agent, selected="rows" if selects else "agent", declared=body.declared)
+    return rename(joined, mapping)
+
+
+def _parse_rows(row_ids: RowIds | None) -> RowSpec | None:
+    # An empty text is how models write "not given"; an empty list is no rows.
+    if row_ids is None or (isinstance(row_ids, str) and not row_ids.strip()):
+        return None
+    return parse_row_ids(row_ids)
+
+
+def _inline(options: Options, body_data: Any, agent: AgentRows | None, wanted: RowSpec | None) -> InlineBody:
+    """The body that came with the call; without one, the agent's rows are all there is."""
+    if body_data not in ("", None):
+        body = parse_body_data(body_data, options.settings)
+        return InlineBody(pick(body.table, wanted), body.declared)
+    if agent is None:
+        raise ArgumentError("There is no data to work on.", hint=_HINT)
+    return InlineBody(pick(table_of_rows([{"_row_id": i} for i in agent.ids]), wanted))
 
 
 def resolve(
@@ -149,10 +95,10 @@ def resolve(
     *,
     settings: Settings | None = None,
     policy: PeerPolicy | None = None,
-    transport: httpx.BaseTransport | None = None,
+    transport: DirectTransport | httpx.BaseTransport | None = None,
     deadline_seconds: float | None = None,
 ) -> pl.DataFrame:
-    """What a consumer tool's function receives, without MCP. Blocks; see :func:`resolve_async`.
+    """Fetch and join what a consumer tool's function receives, without MCP. Blocks; see :func:`resolve_async`.
 
     ``row_ids`` selects and gives the order; otherwise the ids of ``abstract_data`` do; with neither, every row. With both,
     ``abstract_data`` only adds its columns (left join). A column of the resource always has the resource's exact value and type.
@@ -166,7 +112,7 @@ def resolve(
         where: Reserved; refused for now.
         settings: As in :func:`framewire.fetch`, like the next three.
         policy: Which peers may be called.
-        transport: An httpx transport in place of framewire's own.
+        transport: Replaces framewire's own.
         deadline_seconds: Time for the whole exchange.
 
     Returns:
@@ -176,19 +122,9 @@ def resolve(
         ArgumentError: An argument is malformed, or names a row that was not selected.
         S2SPError: Anything that :func:`framewire.fetch` raises.
     """
-    table = resolve_table(
-        abstract_data,
-        resource_url,
-        body_data,
-        column_mapping,
-        row_ids,
-        where,
-        settings=settings,
-        policy=policy,
-        transport=transport,
-        deadline_seconds=deadline_seconds,
-    )
-    frame: pl.DataFrame = to_form(table, Form.POLARS_FRAME)
+    options = Options.of(settings, policy, transport, deadline_seconds)
+    sources = Sources(abstract_data, resource_url, body_data, column_mapping, row_ids, where)
+    frame: pl.DataFrame = resolve_form(options, sources, Form.POLARS_FRAME)
     return frame
 
 
@@ -202,21 +138,11 @@ async def resolve_async(
     *,
     settings: Settings | None = None,
     policy: PeerPolicy | None = None,
-    transport: httpx.BaseTransport | httpx.AsyncBaseTransport | None = None,
+    transport: DirectTransport | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None,
     deadline_seconds: float | None = None,
 ) -> pl.DataFrame:
     """:func:`resolve` without blocking the event loop."""
-    table = await resolve_table_async(
-        abstract_data,
-        resource_url,
-        body_data,
-        column_mapping,
-        row_ids,
-        where,
-        settings=settings,
-        policy=policy,
-        transport=transport,
-        deadline_seconds=deadline_seconds,
-    )
-    frame: pl.DataFrame = await anyio.to_thread.run_sync(to_form, table, Form.POLARS_FRAME)
+    options = Options.of(settings, policy, transport, deadline_seconds)
+    sources = Sources(abstract_data, resource_url, body_data, column_mapping, row_ids, where)
+    frame: pl.DataFrame = await resolve_form_async(options, sources, Form.POLARS_FRAME)
     return frame

@@ -1,8 +1,8 @@
 """DirectChannel: the client surface of the reference implementation (``mcp-sd``), with framewire's rules.
 
 The names, the parameters and their order are the reference's. What differs is what used to pass in silence: an unknown
-row or column, a renaming that collides, a repeated id, an answer that is no table are errors here; ``row_ids=[]`` is no
-rows; a column of the resource wins over what the agent says of it. The reference's class also runs a server, which
+row or column, a renaming that collides, a repeated id, a response that is not a table are errors here; ``row_ids=[]`` selects
+no rows; a column of the resource wins over what the agent says of it. The reference's class also runs a server, which
 :class:`framewire.DataPlane` does here, so this one is never instantiated.
 """
 
@@ -11,11 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import anyio.to_thread
-import pyarrow as pa
-
-from framewire.client import fetch_async
-from framewire.consume import resolve_table_async
+from framewire.client import Options, fetch_table, in_thread
+from framewire.consume import Sources, resolve_form_async
 from framewire.errors import ArgumentError
 from framewire.frame import Form, to_form
 from framewire.join import new_names, parse_mapping, rename
@@ -54,7 +51,11 @@ class DirectChannel:
                 value that has no exact Python form.
         """
         mapping = parse_mapping(column_mapping)
-        return await _rows(rename(await fetch_async(resource_url, row_ids, columns), mapping))
+
+        def fetched(options: Options) -> list[dict[str, Any]]:
+            return to_form(rename(fetch_table(options, resource_url, row_ids, columns), mapping), Form.ROWS)
+
+        return await in_thread(fetched, Options.of())
 
     @staticmethod
     async def resolve(
@@ -77,7 +78,9 @@ class DirectChannel:
         Raises:
             S2SPError: Whatever :func:`framewire.resolve` raises, or a value that has no exact Python form.
         """
-        return await _rows(await resolve_table_async(abstract_data, resource_url, body_data, column_mapping))
+        sources = Sources(abstract_data, resource_url, body_data, column_mapping)
+        rows: list[dict[str, Any]] = await resolve_form_async(Options.of(), sources, Form.ROWS)
+        return rows
 
     @staticmethod
     def remap_columns(
@@ -100,7 +103,3 @@ class DirectChannel:
             names = list(dict.fromkeys(name for row in rows for name in row))
             mapping = dict(zip(names, new_names(names, mapping), strict=True))
         return [{mapping.get(name, name): value for name, value in row.items()} for row in rows]
-
-
-async def _rows(table: pa.Table) -> list[dict[str, Any]]:
-    return await anyio.to_thread.run_sync(to_form, table, Form.ROWS)

@@ -18,7 +18,6 @@ from mcp.types import Icon, ToolAnnotations
 from mcp.types import Tool as ListedTool
 
 from framewire import wire
-from framewire.consume import resolve_table_async
 from framewire.errors import SettingError
 from framewire.host.addresses import listener_url, warn_unreachable
 from framewire.plane import DataPlane
@@ -248,8 +247,7 @@ class S2SPServer(MCPServer[Any]):
 
         def decorator(fn: F) -> F:
             tool = name or _name_of(fn)
-            resolve = functools.partial(resolve_table_async, settings=self.s2sp_settings, policy=self._policy)
-            wrapper, schema = consumer_tool(fn, name=tool, resolve=resolve)
+            wrapper, schema = consumer_tool(fn, name=tool, settings=self.s2sp_settings, policy=self._policy)
             text = describe(description, wrapper.__doc__, CONSUMER_TEACHING)
             facts = Registered(argument_names(wrapper, tool), publishes=False, output_schema=schema)
             self._register(wrapper, facts, tool, text, options)

@@ -12,7 +12,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from framewire.client._call import Call, Request
 from framewire.client._policy import PeerPolicy, Target
+from framewire.client._pool import Peer
 from framewire.client._transport import DirectTransport
 from framewire.errors import SettingError, TransferDeniedError
 from framewire.handle import new_token
@@ -209,9 +211,13 @@ def listener() -> Iterator[Counter]:
 
 def call(policy: PeerPolicy, transport: DirectTransport, url: str) -> None:
     """What a fetch does with a URL."""
-    target = policy.check(url)
-    extensions = {"framewire.address": target.address, "framewire.deadline": time.monotonic() + 5}
-    transport.handle_request(httpx.Request("GET", target.url, extensions=extensions))
+    connect_to(policy.check(url), transport)
+
+
+def connect_to(target: Target, transport: DirectTransport) -> None:
+    peer = Peer(target.scheme, target.host, target.port, target.address)
+    host = ((b"Host", target.authority.encode()),)
+    transport.send(Call(Request("GET", host, path=target.path), peer, time.monotonic() + 5, 1 << 20))
 
 
 def test_hostile_urls_are_refused_alike_and_nobody_is_called() -> None:
@@ -352,9 +358,7 @@ def test_a_rebinding_resolver_is_asked_once_and_the_checked_address_is_dialled(m
             patched.setattr(socket.socket, "connect", connect)
             patched.setattr(socket, "getaddrinfo", never_asked)
             with pytest.raises(Exception, match="No connection"):
-                DirectTransport().handle_request(
-                    httpx.Request("GET", target.url, extensions={"framewire.address": target.address})
-                )
+                connect_to(target, DirectTransport())
         assert dialled == [("93.184.216.34", counter.port)]
         # The next check meets the second answer, and a name that is not this host's own never means loopback.
         assert refusal(policy, url) == THE_TEXT

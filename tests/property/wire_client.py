@@ -1,4 +1,4 @@
-"""Clients of a data plane over real sockets: framewire's own, and one that looks at the bytes."""
+"""Clients of a data plane over real sockets: framewire's own, and httpx for the bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import httpx
 import pyarrow as pa
 
 from framewire import wire
-from framewire.client import DirectTransport, PeerPolicy, fetch
+from framewire.client import PeerPolicy, fetch
 from framewire.handle import Handle
 from framewire.plane import DataPlane
 from framewire.settings import Settings
@@ -27,7 +27,7 @@ class Wire:
         # Allowed and not trusted: what arrives is checked in full.
         self._policy = PeerPolicy(allow=[plane.base_url])
         self._settings = Settings()
-        self._transport = DirectTransport()
+        self._transport = httpx.HTTPTransport()
 
     def __enter__(self) -> Wire:
         return self
@@ -45,7 +45,6 @@ class Wire:
         """The bytes of an answer: of the whole body, or of a selection."""
         method = "GET" if payload is None else "POST"
         request = httpx.Request(method, handle.resource_url, headers=headers, json=payload)
-        request.extensions["framewire.address"] = "127.0.0.1"
         response = self._transport.handle_request(request)
         body = response.read()
         assert response.status_code == 200, body

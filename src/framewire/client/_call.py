@@ -1,48 +1,33 @@
-"""What goes to a transport and what comes back: plain values, which cost a small fetch next to nothing.
-
-``httpx.Request`` and ``httpx.Response`` are the seam for other transports, but making the two takes a tenth of a small fetch:
-framewire's own transport takes a :class:`Call` as it is, and every other one is handed ``Call.to_httpx()``.
-"""
+"""Requests and responses as plain values: building httpx's own takes a tenth of a small fetch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-import httpx
-
+from framewire.client._cancellation import Cancellation
+from framewire.client._failures import AGAIN, too_large
 from framewire.client._pool import Peer
+from framewire.errors import BadBodyError
 
 RawHeaders: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 
-class HeaderView(Protocol):
-    """Headers by name, in any case: ``httpx.Headers`` and :class:`Headers`."""
-
-    def get(self, name: str, default: Any = None, /) -> Any:
-        """The value, repeated headers joined by commas; ``default`` where there is none."""
-        ...
-
-    def __getitem__(self, name: str, /) -> str: ...
-
-    def __contains__(self, name: str, /) -> bool: ...
-
-
 class Headers(dict[str, str]):
-    """The headers of an answer, by lower-case name."""
+    """Response headers by lower-case name; looked up in any case."""
 
     @classmethod
     def of(cls, raw: Iterable[tuple[bytes, bytes]]) -> Headers:
-        """From names in lower case and values, in the order in which they came."""
-        made = cls()
+        """Build from names and values in the order of arrival; repeated headers are joined by commas."""
+        headers = cls()
         for name, value in raw:
-            key, text = name.decode("latin-1"), value.decode("latin-1")
-            dict.__setitem__(made, key, f"{dict.__getitem__(made, key)}, {text}" if key in made else text)
-        return made
+            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+            dict.__setitem__(headers, key, f"{dict.__getitem__(headers, key)}, {text}" if key in headers else text)
+        return headers
 
     def get(self, name: str, default: Any = None, /) -> Any:
-        """See ``HeaderView``."""
+        """The value; ``default`` if the header is absent."""
         return super().get(name.lower(), default)
 
     def __getitem__(self, name: str, /) -> str:
@@ -52,92 +37,105 @@ class Headers(dict[str, str]):
         return isinstance(name, str) and super().__contains__(name.lower())
 
 
-HeadCheck: TypeAlias = Callable[[int, HeaderView], None]
+HeadCheck: TypeAlias = Callable[[int, Headers], None]
 
 
 class Hasher(Protocol):
-    """What ``xxhash`` and ``hashlib`` objects are."""
+    """A hash object of ``xxhash`` or ``hashlib``."""
 
     def update(self, data: Any, /) -> None:
         """Add bytes."""
         ...
 
 
-class Ask(NamedTuple):
-    """A request as a plan states it.
+class Request(NamedTuple):
+    """An HTTP request.
 
     Attributes:
-        method: HTTP method.
-        headers: Without Host and lengths, which follow from the rest.
+        method: ``GET`` or ``POST``.
+        headers: Names and values, without Content-Length.
         content: Body.
-        path: Path and query at the same peer; None is the resource itself.
+        path: Path and query. Holds the token. Empty in what a plan asks for: the resource itself.
     """
 
     method: str
     headers: RawHeaders
     content: bytes = b""
-    path: str | None = None
+    path: str = ""
 
 
 @dataclass(slots=True)
 class Call:
-    """One request to a checked address, and the bounds of its answer.
+    """One request to a checked address, and the bounds of its response.
 
     Attributes:
-        method: HTTP method.
-        target: Path and query, as they are sent. Holds the token.
-        headers: Name and value of each, Host included.
-        content: Body.
+        request: The request, Host header included. Holds the token: absent from ``repr``.
         peer: Where to connect; the address is never resolved.
         deadline: ``time.monotonic()`` value at which the whole exchange ends.
-        max_bytes: Largest body of the answer.
+        max_bytes: Largest body of the response.
         check_head: Called with status and headers before a byte of the body is read or allocated; it may raise.
-        hasher: Told of every body byte of a 200 or a 206 as it arrives.
-        into: Writable view that the body of a 206 is put into, of exactly its length.
+        hasher: ``update()`` is called with every body byte of a 200 or a 206 as it arrives.
+        into: Writable view that receives the body of a 206, of exactly its length.
+        cancellation: Ends the exchange early.
     """
 
-    method: str
-    target: bytes
-    headers: RawHeaders
-    content: bytes
+    request: Request = field(repr=False)
     peer: Peer
     deadline: float
     max_bytes: int
     check_head: HeadCheck | None = None
     hasher: Hasher | None = None
     into: memoryview | None = None
+    cancellation: Cancellation = field(default_factory=Cancellation)
 
-    def to_httpx(self) -> httpx.Request:
-        """The same for a transport that is not framewire's own."""
-        host = f"[{self.peer.host}]" if ":" in self.peer.host else self.peer.host
-        port = "" if self.peer.port == _DEFAULT_PORTS[self.peer.scheme] else f":{self.peer.port}"
-        url = f"{self.peer.scheme}://{host}{port}{self.target.decode('ascii')}"
-        # httpx writes the length itself; a GET of no content has none.
-        request = httpx.Request(self.method, url, headers=list(self.headers), content=self.content or None)
-        request.extensions = {
-            "framewire.address": self.peer.address,
-            "framewire.deadline": self.deadline,
-            "framewire.max_bytes": self.max_bytes,
-            "framewire.check_head": self.check_head,
-            "framewire.hasher": self.hasher,
-        } | ({} if self.into is None else {"framewire.into": self.into})
-        return request
+    def admit(self, status: int, headers: Headers) -> int | None:
+        """Judge a response by its head. Every transport calls this before it reads or allocates a byte of the body.
+
+        Returns:
+            The announced length of the body; None when the response does not announce one.
+
+        Raises:
+            BadBodyError: The body has a content coding, whose expansion has no bound, or its length is malformed.
+            TooLargeError: The announced length is above ``max_bytes``.
+            S2SPError: ``check_head`` refuses the response.
+        """
+        if headers.get("content-encoding", "identity").strip().lower() != "identity":
+            raise BadBodyError(
+                "The response has a content coding that was not asked for.",
+                hint="A proxy may compress it: have it pass application/vnd.apache.arrow.stream unchanged.",
+            )
+        length = headers.get("content-length")
+        if length is not None and not (length.isascii() and length.isdecimal() and len(length) <= 20):
+            raise BadBodyError("The response has a malformed Content-Length.", hint=AGAIN)
+        if self.check_head is not None:
+            self.check_head(status, headers)
+        if length is None:
+            return None
+        size = int(length)
+        if size > self.max_bytes:
+            raise too_large(size, self.max_bytes)
+        return size
 
 
-class Answer(NamedTuple):
-    """An answer, read to its end.
+class Response(NamedTuple):
+    """A response, read to its end.
 
     Attributes:
         status: HTTP status.
         headers: Its headers.
         body: A ``pa.Buffer`` of exactly its bytes.
-        hashed: Whether the call's hasher was told of every byte.
+        hashed: Whether the call's hasher saw every byte.
     """
 
     status: int
-    headers: HeaderView
+    headers: Headers
     body: Any
     hashed: bool = False
 
 
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+class Transport(Protocol):
+    """Carries out calls: framewire's own transport, or an adapter around one of httpx."""
+
+    def send(self, call: Call) -> Response:
+        """Carry out one exchange, and read its response to the end."""
+        ...

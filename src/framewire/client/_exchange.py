@@ -1,32 +1,32 @@
-"""One HTTP/1.1 exchange on a socket: h11 reads heads and chunks, the kernel puts a body of known length in place."""
+"""One HTTP/1.1 exchange on a socket: h11 reads heads and chunks, the kernel writes a body of known length in place."""
 
 from __future__ import annotations
 
 import re
 import socket
 import ssl
-import sys
 import time
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 import h11
 
-from framewire.client._call import Hasher, Headers, HeaderView, RawHeaders
-from framewire.client._head import Head, plain_head
-from framewire.client._watchdog import WATCHDOG
-from framewire.errors import S2SPError, TooLargeError, TransferFailedError, TransferTimeoutError
+from framewire.client._call import Hasher, Headers, Request
+from framewire.client._failures import AGAIN, BrokenTransferError, StaleConnectionError, timed_out, too_large
+from framewire.errors import S2SPError, TransferFailedError
 
 _MAX_HEAD_BYTES: Final = 64 << 10
 _MAX_HEADERS: Final = 100
 _MAX_INTERIM: Final = 16
-"""1xx answers before the real one."""
+"""1xx responses before the final one."""
 _SMALL: Final = 64 << 10
 _CHUNK: Final = 128 << 10
 """Bytes asked of one ``recv_into``. Measured on loopback: 128 KiB reached 5.0 GB/s, 1 MiB 3.5 (the queue
 then outgrows the processor's cache); MSG_WAITALL and a set SO_RCVBUF were slower as well."""
+_LONGEST_WAIT_SECONDS: Final = 1e6
+"""Sockets refuse timeouts above 24 days."""
 _SOME_REQUEST: Final = h11.Request(method="GET", target="/", headers=[("Host", "localhost")])
-"""Tells h11 that an answer is due; what was sent is not its concern."""
+"""Tells h11 that a response is due; the request that was sent is not its concern."""
 _HEAD_END: Final = re.compile(rb"\n\r?\n")
 _TOKEN: Final = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE: Final = re.compile(_TOKEN + rb" [\x21-\x7e]+ HTTP/1\.1\r\n")
@@ -35,38 +35,16 @@ _HEADER_LINE: Final = re.compile(
 )
 """RFC 9110: no value begins or ends with white space."""
 _LENGTHS: Final = (b"content-length", b"transfer-encoding")
-_SHUTDOWN_WAKES: Final = sys.platform != "win32"
-"""Whether shutting a socket down wakes a blocked ``recv``; elsewhere the socket keeps a timeout of its own as well."""
-
-AGAIN: Final = "Nothing was kept; try again, or call the resource tool again for a fresh resource_url."
-
-
-class StaleConnectionError(Exception):
-    """A kept connection turned out to be closed before a byte of the answer: the request may be sent once more."""
-
-
-class BrokenTransferError(TransferFailedError):
-    """The connection ended in the middle of an exchange; the request may be made again.
-
-    Attributes:
-        headers: Head of the answer, where it had come; else None.
-        buffer: What the body was being put into; else None.
-        received: Bytes of the body that had come.
-    """
-
-    headers: HeaderView | None = None
-    buffer: Any = None
-    received: int = 0
 
 
 class Exchange:
-    """A request and its answer on ``sock``, until a deadline.
+    """A request and its response on ``sock``, until a deadline.
 
-    Use as a context manager: on leaving, the socket is released from the watchdog, and closed unless ``reusable``.
+    Use as a context manager: on leaving, the socket is closed unless ``reusable``.
 
     Attributes:
         sock: The socket; the caller keeps it if the exchange ended ``reusable``.
-        reusable: Whether the connection may carry another exchange; set once the answer was read to its end.
+        reusable: Whether the connection may carry another exchange; set once the response was read to its end.
         received: Body bytes that have arrived.
     """
 
@@ -82,17 +60,9 @@ class Exchange:
         self.reusable = False
 
     def __enter__(self) -> Exchange:
-        try:
-            self.sock.settimeout(None if _SHUTDOWN_WAKES else max(self._deadline - time.monotonic(), 0.001))
-            self._watch = WATCHDOG.watch(self.sock, self._deadline)
-        except BaseException:
-            self.sock.close()
-            raise
         return self
 
     def __exit__(self, *exc: object) -> None:
-        WATCHDOG.release(self._watch)
-        self.reusable = self.reusable and not self._watch.fired
         if not self.reusable:
             self.sock.close()
 
@@ -106,11 +76,12 @@ class Exchange:
         if self._reused or not isinstance(self.sock, ssl.SSLSocket):
             return
         try:
+            self._arm()
             self.sock.do_handshake()
         except ssl.SSLCertVerificationError as exc:
             reason = exc.verify_message
         except OSError as exc:
-            raise self.broken("during the TLS handshake", exc) from None
+            raise self._broken("during the TLS handshake", exc) from None
         else:
             return
         raise TransferFailedError(
@@ -118,7 +89,7 @@ class Exchange:
             hint="A private authority is trusted through SSL_CERT_FILE, or an ssl_context given to DirectTransport.",
         )
 
-    def send(self, method: str, target: bytes, headers: RawHeaders, body: bytes) -> None:
+    def send(self, request: Request) -> None:
         """Send the request whole.
 
         Raises:
@@ -126,55 +97,51 @@ class Exchange:
             StaleConnectionError: A kept connection was closed already.
             TransferTimeoutError: The deadline passed.
         """
-        lines = [b"%s %s HTTP/1.1\r\n" % (method.encode("latin-1", "replace"), target)]
-        # The body is at hand, so it goes with its length, whatever else the request said of it.
-        lines += [b"%s: %s\r\n" % pair for pair in headers if pair[0].lower() not in _LENGTHS]
-        if body or method in ("POST", "PUT", "PATCH"):
-            lines.append(b"Content-Length: %d\r\n" % len(body))
-        # Each alone: a value with a line break in it would be a header more.
+        lines = [f"{request.method} {request.path} HTTP/1.1\r\n".encode("latin-1", "replace")]
+        # The body is at hand, so it is sent with its length, whatever else the headers say of it.
+        lines += [b"%s: %s\r\n" % pair for pair in request.headers if pair[0].lower() not in _LENGTHS]
+        if request.content or request.method == "POST":
+            lines.append(b"Content-Length: %d\r\n" % len(request.content))
+        # Each line alone: a line break in a value would add a header.
         if not _REQUEST_LINE.fullmatch(lines[0]) or not all(map(_HEADER_LINE.fullmatch, lines[1:])):
             raise TransferFailedError("The request is not well-formed HTTP; nothing was sent.")
-        lines += [b"\r\n", body]
+        left = memoryview(b"".join([*lines, b"\r\n", request.content]))
         try:
-            self.sock.sendall(b"".join(lines))
+            while left:
+                self._arm()
+                left = left[self.sock.send(left) :]
         except (BrokenPipeError, ConnectionResetError):
-            pass  # a server may refuse before it has read a large request; its answer, or the lack of one, decides
+            pass  # a server may refuse before it has read a large request; its response, or the lack of one, decides
         except OSError as exc:
-            raise self.broken("while the request was sent", exc) from None
+            raise self._broken("while the request was sent", exc) from None
 
-    def read_head(self) -> Head:
-        """The final answer's status and headers; 1xx answers are skipped.
+    def read_head(self) -> tuple[int, Headers]:
+        """Read the final response's status and headers; 1xx responses are skipped.
 
         Raises:
             TransferFailedError: The head is malformed, too large, or broke off.
             StaleConnectionError: A kept connection was closed before any byte.
             TransferTimeoutError: The deadline passed.
         """
+        self._conn.send(_SOME_REQUEST)
+        self._conn.send(h11.EndOfMessage())
         for _ in range(_MAX_INTERIM):
             raw = self._read_head_bytes()
-            head = plain_head(raw) or self._unusual_head(raw)
-            if head is not None:
-                if len(head.headers) > _MAX_HEADERS:
-                    raise TransferFailedError(f"The answer has more than {_MAX_HEADERS} headers.", hint=AGAIN)
-                self._keep_alive = head.is_http_1_1 and "close" not in head.headers.get("connection", "").lower()
-                return head
-        raise TransferFailedError(f"More than {_MAX_INTERIM} interim answers came.", hint=AGAIN)
-
-    def _unusual_head(self, raw: bytes) -> Head | None:
-        """A head that h11 has to judge; None for an interim answer."""
-        event: object = None
-        # h11's text quotes the head, which may echo the token: ours is raised below, without it in its context.
-        with suppress(h11.RemoteProtocolError):
-            if self._conn.our_state is h11.IDLE:
-                self._conn.send(_SOME_REQUEST)
-                self._conn.send(h11.EndOfMessage())
-            self._conn.receive_data(raw)
-            event = self._conn.next_event()
-        if isinstance(event, h11.Response):
-            return Head(event.status_code, Headers.of(event.headers), event.http_version == b"1.1")
-        if not isinstance(event, h11.InformationalResponse):
-            raise TransferFailedError("The answer is not well-formed HTTP.", hint=AGAIN)
-        return None
+            event: object = None
+            # h11's text quotes the head, which may echo the token: ours is raised below, without it in its context.
+            with suppress(h11.RemoteProtocolError):
+                self._conn.receive_data(raw)
+                event = self._conn.next_event()
+            if isinstance(event, h11.InformationalResponse):
+                continue
+            if not isinstance(event, h11.Response):
+                raise TransferFailedError("The response is not well-formed HTTP.", hint=AGAIN)
+            if len(event.headers) > _MAX_HEADERS:
+                raise TransferFailedError(f"The response has more than {_MAX_HEADERS} headers.", hint=AGAIN)
+            headers = Headers.of(event.headers)
+            self._keep_alive = event.http_version == b"1.1" and "close" not in headers.get("connection", "").lower()
+            return event.status_code, headers
+        raise TransferFailedError(f"More than {_MAX_INTERIM} interim responses came.", hint=AGAIN)
 
     def _read_head_bytes(self) -> bytes:
         searched = 0
@@ -182,65 +149,67 @@ class Exchange:
             end = _HEAD_END.search(self._rest, searched)
             size = len(self._rest) if end is None else end.end()
             if self._rest[:5] != b"HTTP/"[: len(self._rest)]:
-                raise TransferFailedError("The answer is not HTTP.", hint=AGAIN)  # some other service's greeting
+                raise TransferFailedError("The response is not HTTP.", hint=AGAIN)  # some other service's greeting
             if end is not None and size <= _MAX_HEAD_BYTES:
                 head = bytes(self._rest[:size])
                 del self._rest[:size]
                 return head
             if size > _MAX_HEAD_BYTES:
-                raise TransferFailedError(f"The answer's headers are above {_MAX_HEAD_BYTES >> 10} KiB.", hint=AGAIN)
+                raise TransferFailedError(f"The response headers are above {_MAX_HEAD_BYTES >> 10} KiB.", hint=AGAIN)
             searched = max(len(self._rest) - 2, 0)
             self._rest += self._receive("before its headers were complete" if self._answered else "before it answered")
 
     def _receive(self, when: str) -> bytes:
-        """Some bytes; the end of the stream is an error."""
+        """Read some bytes; the end of the stream is an error."""
         error: OSError | None = None
         data = b""
         try:
+            self._arm()
             data = self.sock.recv(_SMALL)
         except OSError as exc:
             error = exc
-        if data and not self._watch.fired:
+        if data:
             self._answered = True
             return data
-        raise self.broken(when, error)
+        raise self._broken(when, error)
 
     def read_into(self, view: memoryview, hasher: Hasher | None = None) -> None:
         """Fill ``view`` with the body, whose length it is.
 
         Args:
             view: Writable.
-            hasher: Told of every byte while it is still in the processor's cache: half the cost of a pass at the end.
+            hasher: Updated with every byte while it is still in the processor's cache: half the cost of a pass at the end.
 
         Raises:
             TransferFailedError: The body broke off.
             TransferTimeoutError: The deadline passed.
         """
         size = len(view)
-        got = min(len(self._rest), size)
-        if got:  # an empty buffer may be read-only
-            view[:got] = self._rest[:got]
+        received = min(len(self._rest), size)
+        if received:  # an empty buffer may be read-only
+            view[:received] = self._rest[:received]
             if hasher is not None:
-                hasher.update(view[:got])
-        recv_into, watch = self.sock.recv_into, self._watch
+                hasher.update(view[:received])
+        arm, recv_into = self._arm, self.sock.recv_into
         try:
-            while got < size and not watch.fired:
-                count = recv_into(view[got : got + _CHUNK])
+            while received < size:
+                arm()
+                count = recv_into(view[received : received + _CHUNK])
                 if not count:
                     break
                 if hasher is not None:
-                    hasher.update(view[got : got + count])
-                got += count
+                    hasher.update(view[received : received + count])
+                received += count
         except OSError as exc:
-            self.received = got
-            raise self.broken(f"after {got} of {size} body bytes", exc) from None
-        self.received = got
-        if got < size:
-            raise self.broken(f"after {got} of {size} body bytes", None)
+            raise self._broken(f"after {received} of {size} body bytes", exc) from None
+        finally:
+            self.received = received
+        if received < size:
+            raise self._broken(f"after {received} of {size} body bytes", None)
         self.reusable = self._keep_alive and len(self._rest) <= size
 
     def read_chunked(self, max_bytes: int) -> bytearray:
-        """A body of unannounced length, in chunks.
+        """Read a body of unannounced length, in chunks.
 
         Raises:
             TooLargeError: It passes ``max_bytes``.
@@ -266,36 +235,19 @@ class Exchange:
                 return body
             else:
                 raise TransferFailedError(f"A chunk is malformed after {len(body)} body bytes.", hint=AGAIN)
-            if self._watch.fired:
-                raise self.broken(f"after {len(body)} body bytes", None)
 
-    def no_body(self) -> None:
-        """Say that the answer has no body, so that the connection can be kept."""
-        self.reusable = self._keep_alive and not self._rest
+    def _arm(self) -> None:
+        """Give the next call on the socket what is left of the deadline: a server that dribbles bytes must not stretch it."""
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.sock.settimeout(min(left, _LONGEST_WAIT_SECONDS))
 
-    def broken(self, when: str, exc: OSError | None) -> S2SPError | StaleConnectionError:
-        """What to raise when the connection ended: the deadline, a stale kept connection, or a broken transfer."""
-        if self._watch.fired or (isinstance(exc, TimeoutError) and time.monotonic() >= self._deadline):
+    def _broken(self, when: str, exc: OSError | None) -> S2SPError | StaleConnectionError:
+        """The error for a connection that ended: the deadline, a stale kept connection, or a broken transfer."""
+        if isinstance(exc, TimeoutError) and exc.errno is None:  # with an errno it is TCP that gave up
             return timed_out(when)
         if self._reused and not self._answered:
             return StaleConnectionError()
         reason = f" ({exc.strerror or type(exc).__name__})" if exc is not None else ""
         return BrokenTransferError(f"The resource server broke the connection {when}{reason}.", hint=AGAIN)
-
-
-def timed_out(when: str) -> TransferTimeoutError:
-    """The deadline's error."""
-    return TransferTimeoutError(
-        f"The deadline passed {when}.",
-        hint="Select fewer rows or columns, raise FRAMEWIRE_DEADLINE_SECONDS, or try again.",
-    )
-
-
-def too_large(size: int | None, max_bytes: int) -> TooLargeError:
-    """The error of a body above the limit; ``size`` is None where it was not announced."""
-    return TooLargeError(
-        f"The answer's body is {size} bytes, above the limit of {max_bytes}."
-        if size is not None
-        else f"The answer's body is above the limit of {max_bytes} bytes.",
-        hint="Select fewer rows or columns, or raise FRAMEWIRE_MAX_BODY_BYTES.",
-    )

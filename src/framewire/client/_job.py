@@ -1,29 +1,29 @@
-"""One fetch from its arguments to its table: which requests in which order, without I/O.
-
-``Job.steps`` is a generator. It yields requests and pauses; the shells of ``framewire.fetch`` carry them out, blocking or not,
-and send the answers back or throw the errors in. So both shells follow one set of rules.
-"""
+"""One fetch from its arguments to its table: which requests are made, and in which order."""
 
 from __future__ import annotations
 
 import json
 import logging
 import time
-from collections.abc import Generator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Final
 
+import httpx
 import pyarrow as pa
 
 from framewire import wire
 from framewire.arrow import write
-from framewire.client._call import Answer, Ask, Call, HeadCheck, HeaderView, RawHeaders
-from framewire.client._exchange import BrokenTransferError
-from framewire.client._legacy import LegacyPlan
-from framewire.client._plan import AGAIN, FetchPlan, NotMappableError, WirePlan, error_of
+from framewire.client._call import Call, HeadCheck, Headers, RawHeaders, Request, Response, Transport
+from framewire.client._cancellation import Cancellation
+from framewire.client._failures import AGAIN, BrokenTransferError
+from framewire.client._httpx import HttpxTransport
+from framewire.client._plan import FetchPlan, NotMappableError, WirePlan, error_of
 from framewire.client._policy import PeerPolicy, refusal
 from framewire.client._pool import Peer
 from framewire.client._proof import MAX_PROOF_BYTES, Proof, Proven
+from framewire.client._transport import DirectTransport
 from framewire.errors import (
     BadBodyError,
     LeasedError,
@@ -40,6 +40,8 @@ from framewire.typing import RowIds
 logger = logging.getLogger(__name__)
 
 _PROVEN: Final = Proven()
+_SHARED_TRANSPORT: Final = DirectTransport()
+"""The process's own: its kept connections serve every fetch. Closed at exit."""
 _TRIES_WITHOUT_PROGRESS: Final = 6
 """Attempts in a row that bring no byte, after a transfer broke off: about three seconds in all."""
 _FIRST_PAUSE_SECONDS: Final = 0.05
@@ -53,13 +55,47 @@ _ROW_ID_SCHEMA: Final = pa.schema([pa.field(wire.ROW_ID, pa.int64(), nullable=Fa
 
 
 @dataclass(frozen=True)
-class Pause:
-    """Wait so many seconds."""
+class Options:
+    """How a fetch is carried out; as in :func:`framewire.fetch`.
 
-    seconds: float
+    Attributes:
+        settings: Limits, the deadline included.
+        policy: Which peers may be called; None for that of the settings.
+        transport: Replaces framewire's own.
+        cancellation: Ends the fetch early.
+    """
+
+    settings: Settings
+    policy: PeerPolicy | None = None
+    transport: DirectTransport | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None
+    cancellation: Cancellation = field(default_factory=Cancellation)
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings | None = None,
+        policy: PeerPolicy | None = None,
+        transport: DirectTransport | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None,
+        deadline_seconds: float | None = None,
+    ) -> Options:
+        """From the keyword arguments of the public functions."""
+        return cls((settings or Settings.from_env()).replace(deadline_seconds=deadline_seconds), policy, transport)
+
+    def sender(self) -> Transport:
+        """The transport that takes calls."""
+        if self.transport is None:
+            return _SHARED_TRANSPORT
+        return self.transport if isinstance(self.transport, DirectTransport) else HttpxTransport(self.transport)
 
 
-Steps: TypeAlias = Generator[Call | Pause, Answer, Any]
+def refuse_where(where: str | None) -> None:
+    """Refuse the reserved argument, for now.
+
+    Raises:
+        SelectionError: It was passed.
+    """
+    if where:
+        raise SelectionError("'where' is not available yet.", hint="Select with row_ids.")
 
 
 class Job:
@@ -71,67 +107,69 @@ class Job:
         row_ids: RowIds | RowSpec | None,
         columns: Sequence[str] | None,
         where: str | None,
-        settings: Settings | None,
-        policy: PeerPolicy | None,
-        deadline_seconds: float | None,
+        options: Options,
     ) -> None:
-        self.settings = (settings or Settings.from_env()).replace(deadline_seconds=deadline_seconds)
+        self.settings = options.settings
         self.deadline = time.monotonic() + self.settings.deadline_seconds
-        if where:
-            raise SelectionError("'where' is not available yet.", hint="Select with row_ids.")
+        refuse_where(where)
         self.rows = None if row_ids is None else parse_row_ids(row_ids)
         self.columns = None if columns is None else parse_columns(columns)
-        self.target = (policy or PeerPolicy.from_settings(self.settings)).check(resource_url)
+        self.target = (options.policy or PeerPolicy.from_settings(self.settings)).check(resource_url)
+        self._transport = options.sender()
+        self._cancellation = options.cancellation
         # Of a handle of limited use: the lease that every further request of this fetch sends back.
         self._lease: str | None = None
 
-    def steps(self) -> Steps:
-        """The whole fetch; returns the table."""
-        yield from self._prove()
+    def run(self) -> pa.Table:
+        """Carry out the whole fetch. Blocks."""
+        self._prove()
         if self.target.is_legacy and self.rows is not None and self.rows.is_empty:
             # It cannot be asked for no rows (it would answer with all), so nothing but the id is known.
             return _ROW_ID_SCHEMA.empty_table()
         try:
-            got, table = yield from self._whole()
+            response, table = self._whole()
         except TooLargeError as exc:
             tables = []
-            for part in self._parts(exc):
-                got, table = yield from self._exchange(self._plan(part))
+            for rows in self._parts(exc):
+                response, table = self._exchange(self._plan(rows))
                 tables.append(table)
             table = pa.concat_tables(tables)
-        yield from self._acknowledge(got)
+        self._acknowledge(response)
         return table
 
     # --- trust --------------------------------------------------------------------------------------------------------
 
-    def _prove(self) -> Steps:
+    def _prove(self) -> None:
         """Challenge a peer that only the registry allows, before it is sent the token."""
         registration = self.target.registration
         if registration is None:
             return
         if not _PROVEN.knows(registration):
             proof = Proof(registration)
-            got = yield self._call(proof.request(), MAX_PROOF_BYTES)
-            if not proof.holds(got.status, bytes(got.body)):
+            response = self._send(self._call(proof.request(), MAX_PROOF_BYTES))
+            if not proof.holds(response.status, bytes(response.body)):
                 raise refusal()
             _PROVEN.add(registration)
         self.target = replace(self.target, trusted=True)
 
     # --- the selection, whole or in parts -----------------------------------------------------------------------------
 
-    def _whole(self) -> Steps:
+    def _whole(self) -> tuple[Response, pa.Table]:
         own = self.target.trusted and not self.target.is_legacy and self.settings.same_host == "auto"
         if own and self.rows is None:
             try:
-                plan = WirePlan(self.target, None, self.columns, self.settings, may_map=True)
-                return (yield from self._exchange(plan))
+                return self._exchange(WirePlan(self.target, None, self.columns, self.settings, may_map=True))
             except NotMappableError:
                 pass  # Any doubt about a mapping is settled by sending the bytes.
-        return (yield from self._exchange(self._plan(self.rows)))
+        return self._exchange(self._plan(self.rows))
 
     def _plan(self, rows: RowSpec | None) -> FetchPlan:
-        kind = LegacyPlan if self.target.is_legacy else WirePlan
-        return kind(self.target, rows, self.columns, self.settings)
+        if not self.target.is_legacy:
+            return WirePlan(self.target, rows, self.columns, self.settings)
+        # Only here: it loads the whole conversion of JSON values, 180 ms of the first fetch, and few processes meet such a peer.
+        from framewire.client._legacy import LegacyPlan
+
+        return LegacyPlan(self.target, rows, self.columns, self.settings)
 
     def _parts(self, exc: TooLargeError) -> list[RowSpec]:
         """The pieces that a server said would fit, or ``exc`` again where it did not say."""
@@ -148,9 +186,9 @@ class Job:
             raise exc
         return rows.split(fit)
 
-    # --- one exchange, taken up again where it broke off --------------------------------------------------------------
+    # --- one exchange, resumed where it broke off ---------------------------------------------------------------------
 
-    def _exchange(self, plan: FetchPlan) -> Steps:
+    def _exchange(self, plan: FetchPlan) -> tuple[Response, pa.Table]:
         broken: BrokenTransferError | None = None
         failures = 0
         hasher = write.new_hasher()
@@ -160,113 +198,140 @@ class Job:
                 if call.into is None:
                     hasher = write.new_hasher()
                 call.hasher = hasher
-                got = yield call
-                if broken is not None and got.status == 206:
-                    got = Answer(200, broken.headers or got.headers, broken.buffer, got.hashed)
-                self._lease = got.headers.get(wire.H_LEASE, self._lease)
-                checksum = write.checksum_text(hasher) if got.hashed else None
-                return got, plan.finish(got.status, got.headers, got.body, checksum)
+                response = self._send(call)
+                if broken is not None and response.status == 206:
+                    headers = broken.headers or response.headers
+                    response = Response(200, headers, broken.buffer, response.hashed)
+                self._lease = response.headers.get(wire.H_LEASE, self._lease)
+                checksum = write.checksum_text(hasher) if response.hashed else None
+                return response, plan.finish(response.status, response.headers, response.body, checksum)
             except TransferTimeoutError:
                 if broken is None:
                     raise
-                # What went wrong is that it broke off; that there was no time left to mend it is the lesser news.
+                # Report the broken transfer, not the deadline that prevented the retry.
                 raise broken from None
             except (BrokenTransferError, LeasedError, TransferFailedError) as exc:
-                if self.target.is_legacy or not self._may_go_on(exc, broken):
+                if self.target.is_legacy or not _may_retry(exc, broken):
                     raise
-                moved = isinstance(exc, BrokenTransferError) and exc.received > 0 and _can_resume(broken or exc)
-                failures = 0 if moved else failures + 1
+                progress = isinstance(exc, BrokenTransferError) and exc.received > 0 and _can_resume(broken or exc)
+                failures = 0 if progress else failures + 1
                 if failures >= _TRIES_WITHOUT_PROGRESS and not isinstance(exc, LeasedError):
                     raise
-                pause = min(_FIRST_PAUSE_SECONDS * 2**failures, _MAX_PAUSE_SECONDS)
+                pause = _pause_seconds(failures)
                 if time.monotonic() + pause >= self.deadline:
                     raise
                 broken = _joined(broken, exc)
                 if broken.headers is not None:
                     self._lease = broken.headers.get(wire.H_LEASE, self._lease)
-            yield Pause(pause)
-
-    def _may_go_on(self, exc: S2SPError, broken: BrokenTransferError | None) -> bool:
-        """A transfer that broke off goes on; once it has, so it does when the server is away or its lease is still out."""
-        if isinstance(exc, BrokenTransferError):
-            return True
-        return broken is not None and (type(exc) is TransferFailedError or isinstance(exc, LeasedError))
+            self._cancellation.sleep(pause)
 
     def _request(self, plan: FetchPlan, broken: BrokenTransferError | None) -> Call:
-        ask = plan.request()
+        request = plan.request()
         if broken is None or broken.headers is None or not _can_resume(broken):
-            return self._call(ask, self.settings.max_body_bytes, plan.check_head)
+            return self._call(request, self.settings.max_body_bytes, plan.check_head)
         rest = ((b"Range", b"bytes=%d-" % broken.received), (b"If-Range", broken.headers["etag"].encode("latin-1")))
-        call = self._call(ask, self.settings.max_body_bytes, _rest_check(plan, broken), rest)
+        call = self._call(request, self.settings.max_body_bytes, _rest_check(plan, broken), rest)
         call.into = memoryview(broken.buffer).cast("B")[broken.received :]
         return call
 
-    def _call(self, ask: Ask, max_bytes: int, check_head: HeadCheck | None = None, more: RawHeaders = ()) -> Call:
-        """``ask`` to the target, under the fetch's lease where there is one."""
+    def _call(
+        self, request: Request, max_bytes: int, check_head: HeadCheck | None = None, extra: RawHeaders = ()
+    ) -> Call:
+        """``request`` to the target, under the fetch's lease if there is one."""
         target = self.target
         if self._lease is not None:
-            more = (*more, (wire.H_LEASE.encode(), self._lease.encode("latin-1")))
+            extra = (*extra, (wire.H_LEASE.encode(), self._lease.encode("latin-1")))
         return Call(
-            ask.method,
-            (target.path if ask.path is None else ask.path).encode("ascii"),
-            ((b"Host", target.authority.encode("ascii")), *ask.headers, *more),
-            ask.content,
+            request._replace(
+                headers=((b"Host", target.authority.encode("ascii")), *request.headers, *extra),
+                path=request.path or target.path,
+            ),
             Peer(target.scheme, target.host, target.port, target.address),
             self.deadline,
             max_bytes,
             check_head,
+            cancellation=self._cancellation,
         )
+
+    def _send(self, call: Call) -> Response:
+        with _own_errors():
+            return self._transport.send(call)
 
     # --- uses ---------------------------------------------------------------------------------------------------------
 
-    def _acknowledge(self, got: Answer) -> Steps:
+    def _acknowledge(self, response: Response) -> None:
         """Tell the server of a handle of limited use that its body is here.
 
         Raises:
-            LeasedError, SpentError: The lease had lapsed, and somebody else has the use: the body must not be used.
+            LeasedError, SpentError: The lease had lapsed, and another client has the use: the body must not be used.
         """
         if self._lease is None:
             return
-        note = {"ack": self._lease, "rows": int(got.headers[wire.H_ROWS]), "checksum": got.headers[wire.H_CHECKSUM]}
+        headers = response.headers
+        note = {"ack": self._lease, "rows": int(headers[wire.H_ROWS]), "checksum": headers[wire.H_CHECKSUM]}
+        request = Request("POST", _ACK_HEADERS, json.dumps(note).encode())
         for attempt in range(_TRIES_WITHOUT_PROGRESS):
-            ask = Ask("POST", _ACK_HEADERS, json.dumps(note).encode())
             try:
-                answer = yield self._call(ask, MAX_PROOF_BYTES)
+                reply = self._send(self._call(request, MAX_PROOF_BYTES))
             except (TransferFailedError, TransferTimeoutError):
                 if time.monotonic() >= self.deadline:
                     break
-                yield Pause(min(_FIRST_PAUSE_SECONDS * 2**attempt, _MAX_PAUSE_SECONDS))
+                self._cancellation.sleep(_pause_seconds(attempt))
                 continue
-            if answer.status != 200:
-                raise error_of(answer.status, answer.body)
+            if reply.status != 200:
+                raise error_of(reply.status, reply.body)
             return
         # The body is whole, and whether the server heard of it cannot be known: it is not thrown away for that.
         logger.warning("A use of a resource_url could not be acknowledged; its server may count it as not delivered.")
 
 
+@contextmanager
+def _own_errors() -> Iterator[None]:
+    """Turn every error of a transport into one of framewire's; the original text may hold the URL and is dropped."""
+    try:
+        yield
+    except S2SPError:
+        raise
+    except httpx.TimeoutException:
+        raise TransferTimeoutError("The transfer took too long.", hint="Raise FRAMEWIRE_DEADLINE_SECONDS.") from None
+    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError) as exc:
+        raise TransferFailedError(f"The transfer broke off ({type(exc).__name__}).", hint=AGAIN) from None
+
+
+def _pause_seconds(failures: int) -> float:
+    return min(_FIRST_PAUSE_SECONDS * 2.0**failures, _MAX_PAUSE_SECONDS)
+
+
+def _may_retry(exc: S2SPError, broken: BrokenTransferError | None) -> bool:
+    """Whether to go on: after a broken transfer, also while the server is away or its lease is still out."""
+    if isinstance(exc, BrokenTransferError):
+        return True
+    return broken is not None and (type(exc) is TransferFailedError or isinstance(exc, LeasedError))
+
+
 def _can_resume(broken: BrokenTransferError) -> bool:
-    """Whether the rest can be asked for: a whole body has an ETag, and some of it is here. A selection is fetched anew."""
+    """Whether the rest can be requested: a whole body has an ETag, and some of it is here. A selection is fetched anew."""
     return broken.buffer is not None and broken.received > 0 and bool(broken.headers and broken.headers.get("etag"))
 
 
 def _joined(before: BrokenTransferError | None, exc: S2SPError) -> BrokenTransferError:
-    """What there is of a body after another attempt: a resumed part adds to what had come."""
+    """The state of the body after another attempt: a resumed part adds to what had arrived."""
     if not isinstance(exc, BrokenTransferError):
         assert before is not None
         return before
     if exc.buffer is None and before is not None and before.buffer is not None:
-        # A resumed part was being put into the buffer that is there; its own head is that of the part.
+        # A resumed part was read into the existing buffer; its own head is that of the part.
         before.received += exc.received
         return before
     return exc
 
 
 def _rest_check(plan: FetchPlan, broken: BrokenTransferError) -> HeadCheck:
-    """The head of a resumed answer: the missing bytes of the same representation, or an error; never a splice of two."""
+    """The check of a resumed response's head: the missing bytes of the same representation, or an error."""
     size = memoryview(broken.buffer).nbytes
     expected = f"bytes {broken.received}-{size - 1}/{size}"
 
-    def check(status: int, headers: HeaderView) -> None:
+    def check(status: int, headers: Headers) -> None:
         if status == 206:
             if headers.get("content-range") != expected or headers.get(wire.H_VERSION) != wire.WIRE_VERSION:
                 raise BadBodyError("The rest of the body is not what was missing.", hint=AGAIN)

@@ -7,10 +7,12 @@ import socket
 import ssl
 import threading
 import time
-import weakref
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
+from framewire.client._cancellation import Cancellation
 from framewire.errors import LifecycleError, TransferDeniedError, TransferFailedError
 from framewire.host.addresses import parse_address
 
@@ -34,10 +36,10 @@ class Pool:
     """Idle connections by peer, last in first out. Thread-safe."""
 
     def __init__(self) -> None:
+        self._pid = os.getpid()
         self._lock = threading.Lock()
         self._idle: dict[Peer, list[tuple[float, socket.socket]]] = {}
         self._closed = False
-        _POOLS.add(self)
 
     def take(self, peer: Peer) -> socket.socket | None:
         """A kept connection that is still silent and open, or None.
@@ -46,13 +48,13 @@ class Pool:
             LifecycleError: The pool was closed.
         """
         while True:
-            with self._lock:
+            with self._own_lock():
                 if self._closed:
                     raise LifecycleError("The transport was closed.", hint="Make a new DirectTransport.")
-                kept = self._idle.get(peer)
-                if not kept:
+                connections = self._idle.get(peer)
+                if not connections:
                     return None
-                _, sock = kept.pop()
+                _, sock = connections.pop()
             if is_silent(sock):
                 return sock
             sock.close()
@@ -60,47 +62,40 @@ class Pool:
     def give(self, peer: Peer, sock: socket.socket) -> None:
         """Keep a connection for the next exchange, or close it where enough are kept."""
         now = time.monotonic()
-        with self._lock:
+        with self._own_lock():
             stale = self._pop_older_than(now - _MAX_IDLE_SECONDS)
-            kept = self._idle.setdefault(peer, [])
-            if self._closed or len(kept) >= _MAX_IDLE_PER_PEER:
+            connections = self._idle.setdefault(peer, [])
+            if self._closed or len(connections) >= _MAX_IDLE_PER_PEER:
                 stale.append(sock)
             else:
-                kept.append((now, sock))
-        for old in stale:
-            old.close()
+                connections.append((now, sock))
+        for sock in stale:
+            sock.close()
 
     def close(self) -> None:
         """Close every idle connection; those in use are closed when their exchange ends."""
-        with self._lock:
+        with self._own_lock():
             self._closed = True
             stale = self._pop_older_than(float("inf"))
         for sock in stale:
             sock.close()
 
     def _pop_older_than(self, since: float) -> list[socket.socket]:
-        stale = [sock for kept in self._idle.values() for put, sock in kept if put < since]
-        left = {peer: [pair for pair in kept if pair[0] >= since] for peer, kept in self._idle.items()}
-        self._idle = {peer: kept for peer, kept in left.items() if kept}
+        stale = [sock for idle in self._idle.values() for put, sock in idle if put < since]
+        left = {peer: [pair for pair in idle if pair[0] >= since] for peer, idle in self._idle.items()}
+        self._idle = {peer: idle for peer, idle in left.items() if idle}
         return stale
 
-    def _forget(self) -> None:
-        """In a forked child: the connections are the parent's, and two processes on one would mix their bytes."""
-        self._lock = threading.Lock()
-        for sock in self._pop_older_than(float("inf")):
-            sock.close()
-
-
-_POOLS: Final[weakref.WeakSet[Pool]] = weakref.WeakSet()
-
-
-def _forget_all() -> None:
-    for pool in list(_POOLS):
-        pool._forget()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_all)
+    def _own_lock(self) -> threading.Lock:
+        """The pool's lock. A forked child starts anew: another thread of its parent may have held the lock, and two processes
+        on one connection would mix their bytes.
+        """
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._lock = threading.Lock()
+            for sock in self._pop_older_than(float("inf")):
+                sock.close()
+        return self._lock
 
 
 def is_silent(sock: socket.socket) -> bool:
@@ -117,13 +112,13 @@ def is_silent(sock: socket.socket) -> bool:
     return False
 
 
-def dial(peer: Peer, *, timeout_seconds: float) -> socket.socket:
-    """A TCP connection to ``peer.address``, which is never resolved. The caller sets what timeout comes next.
+def dial(peer: Peer, *, timeout_seconds: float, cancellation: Cancellation) -> socket.socket:
+    """Connect to ``peer.address``, which is never resolved. The caller sets the timeouts of what follows.
 
     Raises:
-        TransferDeniedError: The address is no IP literal.
-        TransferFailedError: Nobody answered.
-        TimeoutError: Nobody answered in time.
+        TransferDeniedError: The address is not an IP literal.
+        TransferFailedError: The connection was refused or failed.
+        TimeoutError: The peer did not respond in time.
     """
     address = parse_address(peer.address)
     if address is None:
@@ -133,9 +128,10 @@ def dial(peer: Peer, *, timeout_seconds: float) -> socket.socket:
         )
     sock = socket.socket(socket.AF_INET if address.version == 4 else socket.AF_INET6, socket.SOCK_STREAM)
     try:
-        sock.settimeout(max(timeout_seconds, 0.001))
+        sock.settimeout(timeout_seconds)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.connect((str(address), peer.port))
+        with cancellation.stopping(partial(shut_down, sock)):
+            sock.connect((str(address), peer.port))
     except TimeoutError:
         sock.close()
         raise
@@ -153,6 +149,9 @@ def dial(peer: Peer, *, timeout_seconds: float) -> socket.socket:
     )
 
 
-def wrap_tls(sock: socket.socket, context: ssl.SSLContext, host: str) -> ssl.SSLSocket:
-    """TLS around a connected socket, its handshake still to be done (under a watch). ``host`` is what gets verified."""
-    return context.wrap_socket(sock, server_hostname=host, do_handshake_on_connect=False)
+def shut_down(sock: socket.socket) -> None:
+    """End a connection, also one that is still being made; a thread that waits on it wakes up."""
+    # The plain socket's method also under TLS: SSLSocket.shutdown drops its TLS state first, and the reader would then
+    # take ciphertext for plain text. An OSError means that the peer was faster, or that connect() is still to come.
+    with suppress(OSError):
+        socket.socket.shutdown(sock, socket.SHUT_RDWR)

@@ -1,4 +1,4 @@
-"""The proof that a registered data plane is the one that registered, asked for before any token is sent. No I/O."""
+"""Challenges that a registered data plane answers before it is sent any token."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from framewire import wire
-from framewire.client._call import Ask
+from framewire.client._call import Request
 from framewire.host.registry import Registration, new_challenge
 
 MAX_PROOF_BYTES: Final = 4096
-"""A health answer is a hundred bytes; a stranger on the port may send more."""
+"""A health response is a hundred bytes; a stranger on the port may send more."""
 
 
 @dataclass(frozen=True)
@@ -21,19 +21,19 @@ class Proof:
 
     Attributes:
         registration: What the registry says of the origin.
-        challenge: Random text that the answer must be made for.
+        challenge: Random text that the proof must be made for.
     """
 
     registration: Registration
     challenge: str = field(default_factory=new_challenge)
 
-    def request(self) -> Ask:
-        """Carries no token: whoever listens there learns nothing."""
+    def request(self) -> Request:
+        """The request for a proof. It holds no token, so a stranger on the port learns nothing."""
         headers = ((b"Accept", wire.JSON.encode()), (b"Accept-Encoding", b"identity"))
-        return Ask("GET", headers, path=f"{wire.HEALTH_PATH}?challenge={self.challenge}")
+        return Request("GET", headers, path=f"{wire.HEALTH_PATH}?challenge={self.challenge}")
 
     def holds(self, status: int, body: bytes) -> bool:
-        """Whether the answer proves the nonce."""
+        """Whether the response proves knowledge of the nonce."""
         if status != 200 or len(body) > MAX_PROOF_BYTES:
             return False
         try:

@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import pyarrow as pa
-
+from framewire.client import Options, PeerPolicy
+from framewire.consume import Sources, resolve_form_async
 from framewire.errors import SignatureError
-from framewire.frame import FORMS, Form, form_of, to_form
+from framewire.frame import FORMS, Form, form_of
 from framewire.host.threads import CONVERTING
+from framewire.settings import Settings
 from framewire.tools._arguments import CONSUMER_PARAMETERS
 from framewire.tools._errors import failure
 from framewire.tools._result import Results
@@ -19,18 +20,17 @@ from framewire.tools._signature import Function, build_wrapper
 _DEFAULT_NAME = "rows"
 """What the reference calls the parameter."""
 
-Resolve = Callable[..., Awaitable[pa.Table]]
-
 
 def consumer_tool(
-    fn: Callable[..., Any], *, name: str, resolve: Resolve
+    fn: Callable[..., Any], *, name: str, settings: Settings, policy: PeerPolicy | None
 ) -> tuple[Callable[..., Awaitable[Any]], dict[str, Any] | None]:
     """Wrap ``fn`` for ``MCPServer.add_tool``: its own parameters without the frame, and those that lead to one.
 
     Args:
         fn: Sync or async; one parameter takes the frame, its annotation says in which form.
         name: The tool's name.
-        resolve: ``framewire.consume.resolve_table_async`` with the server's settings and policy bound.
+        settings: The server's, limits of what is fetched.
+        policy: Which peers may be called; None for that of the settings.
 
     Returns:
         The wrapper, and the JSON schema of its structured content (None where it has none).
@@ -41,14 +41,13 @@ def consumer_tool(
     function = Function.read(fn)
     frame, form = frame_parameter(function)
     results = Results.of(function)
+    options = Options(settings, policy)
     added = [parameter.name for parameter in CONSUMER_PARAMETERS]
 
     async def run(arguments: dict[str, Any]) -> Any:
-        sources = {key: arguments.pop(key, "") for key in added}
+        sources = Sources(**{key: arguments.pop(key, "") for key in added})
         try:
-            table = await resolve(**sources)
-            rows = await CONVERTING.run(to_form, table, form)
-            del table
+            rows = await resolve_form_async(options, sources, form)
             value = await function({**arguments, frame: rows})
             return await CONVERTING.run(results.convert, value)
         except BaseException as exc:

@@ -49,7 +49,7 @@ class BodyTests(StoreSuite):
             token, body = self.put(store, numbered)
             with store.open(token) as entry:
                 check_bytes(entry, body.stored.checksum)
-                for decoded in (entry.body.table, read.read(entry.form(views=False).buffer)):
+                for decoded in (entry.body.table, read.open_own(entry.form(views=False).buffer)):
                     assert decoded.column_names == numbered.column_names
                     assert list(map(exact_values, decoded.columns)) == list(map(exact_values, numbered.columns))
             store.revoke(token)
@@ -65,7 +65,7 @@ class BodyTests(StoreSuite):
             assert form.checksum == write.checksum([form.buffer])
             assert entry.form(views=views, codec=codec).checksum == form.checksum
             assert (form.etag == body.stored.etag) == (form.checksum == body.stored.checksum)
-            decoded = read.read(form.buffer)
+            decoded = read.open_own(form.buffer)
             assert decoded.to_pylist() == body.table.to_pylist()
             assert views or pa.string_view() not in decoded.schema.types
         store.revoke(token)
@@ -78,7 +78,7 @@ class BodyTests(StoreSuite):
             with store.reserve(free_bytes(store)), suppress(NoRoomError):
                 entry.form(views=False)
             free_bytes(store)
-            assert read.read(entry.form(views=False).buffer)["text"].to_pylist() == body.table["text"].to_pylist()
+            assert read.open_own(entry.form(views=False).buffer)["text"].to_pylist() == body.table["text"].to_pylist()
             free_bytes(store)
 
     def test_tokens_have_the_wires_form_and_all_differ(self, store: BodyStore) -> None:
