@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
 import polars as pl
 import pyarrow as pa
 
 from framewire import DataPlane, PeerPolicy, Settings, fetch, resolve
+from framewire.client import DirectTransport
 from framewire.frame import Form, to_form
 
 
@@ -27,7 +27,7 @@ class Server:
 
 
 class Client:
-    def __init__(self, settings: Settings, *, trusted: bool, transport: httpx.BaseTransport | None = None) -> None:
+    def __init__(self, settings: Settings, *, trusted: bool, transport: DirectTransport | None = None) -> None:
         self._settings = settings
         self._trusted = trusted
         self._transport = transport

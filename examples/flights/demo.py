@@ -18,7 +18,6 @@ from typing import Any
 
 import anyio
 import flights_data
-import httpx
 import polars as pl
 from demo_agent import Agent, Off, check, connected, leaves
 from demo_report import Step, Transfer, print_pass, rows_as_json
@@ -36,22 +35,16 @@ PASS_SECONDS = 180
 """Far above the few seconds that a pass takes, so that a hung server is noticed and a busy machine is not."""
 
 
-class CountingTransport(httpx.BaseTransport):
-    """framewire's own transport, which notes how long each answer was."""
+class CountingTransport(DirectTransport):
+    """framewire's own transport, which notes how long each response was."""
 
-    def __init__(self) -> None:
-        self._inner = DirectTransport()
-        self.nbytes = 0
+    nbytes = 0
 
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Pass the request on and note the length of the body that came back."""
-        response = self._inner.handle_request(request)
-        self.nbytes = int(response.headers["content-length"])
+    def send(self, call: Any) -> Any:
+        """Pass the call on and note the length of the body that came back."""
+        response = super().send(call)
+        self.nbytes = response.body.size
         return response
-
-    def close(self) -> None:
-        """Close the kept connections."""
-        self._inner.close()
 
 
 # --- what must be true ---

@@ -17,11 +17,11 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-import httpx
 import pyarrow as pa
 
 from framewire import wire
 from framewire.arrow import read
+from framewire.client._call import Headers
 from framewire.client._plan import WirePlan
 from framewire.errors import S2SPError
 from framewire.frame import Form, to_form
@@ -128,15 +128,7 @@ def _read(seed: Seed, data: bytes) -> pa.Table:
 
 def _fetched(seed: Seed, data: bytes) -> bool:
     """Whether the body of a fetch is taken, whose head announces the seed."""
-    headers = httpx.Headers(
-        {
-            "content-type": wire.ARROW_STREAM,
-            "content-length": str(len(data)),
-            wire.H_VERSION: wire.WIRE_VERSION,
-            wire.H_ROWS: str(seed.rows),
-            wire.H_CHECKSUM: seed.checksum,
-        }
-    )
+    headers = Headers({wire.H_ROWS.lower(): str(seed.rows), wire.H_CHECKSUM.lower(): seed.checksum})
     target: Any = _Target
     try:
         WirePlan(target, None, None, Settings()).finish(200, headers, pa.py_buffer(data))

@@ -20,10 +20,10 @@ class Headers(dict[str, str]):
     @classmethod
     def of(cls, raw: Iterable[tuple[bytes, bytes]]) -> Headers:
         """Build from names and values in the order of arrival; repeated headers are joined by commas."""
-        headers = cls()
-        for name, value in raw:
-            key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-            dict.__setitem__(headers, key, f"{dict.__getitem__(headers, key)}, {text}" if key in headers else text)
+        pairs = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in raw]
+        headers = cls(pairs)
+        if len(headers) < len(pairs):
+            headers.update({key: ", ".join(value for name, value in pairs if name == key) for key in headers})
         return headers
 
     def get(self, name: str, default: Any = None, /) -> Any:
