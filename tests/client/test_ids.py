@@ -35,3 +35,20 @@ def test_one_other_id_is_noticed_wherever_it_is(cuts: list[int], place: int) -> 
     for rows in (None, parse_row_ids([f"0-{ROWS - 1}"])):
         with pytest.raises(BadBodyError, match="other rows"):
             _check_ids(_table(ids, cuts), rows)
+
+
+@pytest.mark.parametrize("cuts", CUTS)
+def test_of_a_trusted_peers_whole_body_both_ends_are_checked(cuts: list[int]) -> None:
+    ids = np.arange(ROWS)
+    _check_ids(_table(ids, cuts), None, trusted=True)
+    _check_ids(_table(ids[:0], [0, 0]), None, trusted=True)
+    for shifted in (ids + 1, ids - 1, np.append(ids[:-1], ROWS)):
+        with pytest.raises(BadBodyError, match="other rows"):
+            _check_ids(_table(shifted, cuts), None, trusted=True)
+
+
+def test_of_a_trusted_peers_selection_every_id_is_checked() -> None:
+    ids = np.arange(ROWS)
+    ids[1] = 5
+    with pytest.raises(BadBodyError, match="other rows"):
+        _check_ids(_table(ids, CUTS[0]), parse_row_ids([f"0-{ROWS - 1}"]), trusted=True)
