@@ -108,7 +108,7 @@ def assert_it_ends(reached: threading.Event, url: str, policy: PeerPolicy, trans
 
 
 def test_while_connecting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("framewire.client._job._SHARED_TRANSPORT._connect_timeout_seconds", 300.0)
+    monkeypatch.setattr("framewire.client._options._SHARED_TRANSPORT._connect_timeout_seconds", 300.0)
     with full_backlog() as port:
         assert_it_ends(signalling(monkeypatch, socket.socket, "connect"), *of(port))
 

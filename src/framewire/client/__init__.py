@@ -14,7 +14,8 @@ import pyarrow as pa
 from anyio.lowlevel import RunVar
 
 from framewire.client._cancellation import Cancellation
-from framewire.client._job import Job, Options, refuse_where
+from framewire.client._job import Job
+from framewire.client._options import Options, Transport, refuse_where
 from framewire.client._policy import PeerPolicy
 from framewire.client._transport import DirectTransport
 from framewire.selection import RowSpec
@@ -85,7 +86,7 @@ async def fetch_async(
     *,
     settings: Settings | None = None,
     policy: PeerPolicy | None = None,
-    transport: DirectTransport | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None,
+    transport: Transport | None = None,
     deadline_seconds: float | None = None,
 ) -> pa.Table:
     """:func:`fetch` without blocking the event loop; ``transport`` may be an async one as well."""

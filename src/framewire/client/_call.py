@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
+
+import xxhash
 
 from framewire.client._cancellation import Cancellation
 from framewire.client._failures import AGAIN, too_large
@@ -38,14 +40,6 @@ class Headers(dict[str, str]):
 
 
 HeadCheck: TypeAlias = Callable[[int, Headers], None]
-
-
-class Hasher(Protocol):
-    """A hash object of ``xxhash`` or ``hashlib``."""
-
-    def update(self, data: Any, /) -> None:
-        """Add bytes."""
-        ...
 
 
 class Request(NamedTuple):
@@ -84,7 +78,7 @@ class Call:
     deadline: float
     max_bytes: int
     check_head: HeadCheck | None = None
-    hasher: Hasher | None = None
+    hasher: xxhash.xxh3_128 | None = None
     into: memoryview | None = None
     cancellation: Cancellation = field(default_factory=Cancellation)
 
@@ -131,11 +125,3 @@ class Response(NamedTuple):
     headers: Headers
     body: Any
     hashed: bool = False
-
-
-class Transport(Protocol):
-    """Carries out calls: framewire's own transport, or an adapter around one of httpx."""
-
-    def send(self, call: Call) -> Response:
-        """Carry out one exchange, and read its response to the end."""
-        ...

@@ -10,8 +10,9 @@ from contextlib import suppress
 from typing import Final
 
 import h11
+import xxhash
 
-from framewire.client._call import Hasher, Headers, Request
+from framewire.client._call import Headers, Request
 from framewire.client._failures import AGAIN, BrokenTransferError, StaleConnectionError, timed_out, too_large
 from framewire.errors import S2SPError, TransferFailedError
 
@@ -173,7 +174,7 @@ class Exchange:
             return data
         raise self._broken(when, error)
 
-    def read_into(self, view: memoryview, hasher: Hasher | None = None) -> None:
+    def read_into(self, view: memoryview, hasher: xxhash.xxh3_128 | None = None) -> None:
         """Fill ``view`` with the body, whose length it is.
 
         Args:

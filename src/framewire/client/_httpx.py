@@ -14,45 +14,41 @@ from framewire.client._failures import AGAIN, CallCancelledError, timed_out, too
 from framewire.errors import TransferFailedError
 
 
-class HttpxTransport:
-    """Sends calls through an httpx transport. It connects by itself; bodies arrive in chunks and are copied once.
+def send(transport: httpx.BaseTransport | httpx.AsyncBaseTransport, call: Call) -> Response:
+    """Carry out one exchange through an httpx transport. It connects by itself; the body arrives in chunks and is copied once.
 
     Args:
-        transport: Blocking, or async: then :meth:`send` has to run in a worker thread of anyio, and only the transport's own
-            waiting goes back to the event loop.
+        transport: Blocking, or async: then this has to run in a worker thread of anyio, and only the transport's own waiting
+            goes back to the event loop.
+        call: A cancellation ends an async exchange at once, a blocking one when the transport returns.
     """
+    if not isinstance(transport, httpx.BaseTransport):
+        return anyio.from_thread.run(_send_async, transport, call)
+    response = transport.handle_request(_to_httpx(call))
+    try:
+        body = _Body(call, response)
+        # A transport may return a response whose body it has already read.
+        for chunk in [response.content] if response.is_stream_consumed else response.iter_raw():
+            body.add(chunk)
+    finally:
+        response.close()
+    return body.response()
 
-    def __init__(self, transport: httpx.BaseTransport | httpx.AsyncBaseTransport) -> None:
-        self._transport = transport
 
-    def send(self, call: Call) -> Response:
-        """See ``Transport``. A cancellation ends an async exchange at once, a blocking one when it returns."""
-        if not isinstance(self._transport, httpx.BaseTransport):
-            return anyio.from_thread.run(self._send_async, self._transport, call)
-        response = self._transport.handle_request(_to_httpx(call))
+async def _send_async(transport: httpx.AsyncBaseTransport, call: Call) -> Response:
+    with anyio.CancelScope() as scope, call.cancellation.stopping(scope.cancel):
+        response = await transport.handle_async_request(_to_httpx(call))
         try:
             body = _Body(call, response)
-            # A transport may return a response whose body it has already read.
-            for chunk in [response.content] if response.is_stream_consumed else response.iter_raw():
-                body.add(chunk)
+            if response.is_stream_consumed:
+                body.add(response.content)
+            else:
+                async for chunk in response.aiter_raw():
+                    body.add(chunk)
         finally:
-            response.close()
+            await response.aclose()
         return body.response()
-
-    async def _send_async(self, transport: httpx.AsyncBaseTransport, call: Call) -> Response:
-        with anyio.CancelScope() as scope, call.cancellation.stopping(scope.cancel):
-            response = await transport.handle_async_request(_to_httpx(call))
-            try:
-                body = _Body(call, response)
-                if response.is_stream_consumed:
-                    body.add(response.content)
-                else:
-                    async for chunk in response.aiter_raw():
-                        body.add(chunk)
-            finally:
-                await response.aclose()
-            return body.response()
-        raise CallCancelledError
+    raise CallCancelledError
 
 
 class _Body:

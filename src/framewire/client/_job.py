@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import httpx
@@ -15,33 +14,27 @@ import pyarrow as pa
 
 from framewire import wire
 from framewire.arrow import write
-from framewire.client._call import Call, HeadCheck, Headers, RawHeaders, Request, Response, Transport
-from framewire.client._cancellation import Cancellation
+from framewire.client._call import Call, HeadCheck, Headers, RawHeaders, Request, Response
 from framewire.client._failures import AGAIN, BrokenTransferError
-from framewire.client._httpx import HttpxTransport
+from framewire.client._options import Options, refuse_where
 from framewire.client._plan import FetchPlan, NotMappableError, WirePlan, error_of
 from framewire.client._policy import PeerPolicy, refusal
 from framewire.client._pool import Peer
-from framewire.client._proof import MAX_PROOF_BYTES, Proof, Proven
-from framewire.client._transport import DirectTransport
+from framewire.client._proof import MAX_PROOF_BYTES, challenge_request, is_proof, is_proven, remember
 from framewire.errors import (
     BadBodyError,
     LeasedError,
     S2SPError,
-    SelectionError,
     TooLargeError,
     TransferFailedError,
     TransferTimeoutError,
 )
+from framewire.host.registry import new_challenge
 from framewire.selection import RowSpec, parse_columns, parse_row_ids, resolve_rows
-from framewire.settings import Settings
 from framewire.typing import RowIds
 
 logger = logging.getLogger(__name__)
 
-_PROVEN: Final = Proven()
-_SHARED_TRANSPORT: Final = DirectTransport()
-"""The process's own: its kept connections serve every fetch. Closed at exit."""
 _TRIES_WITHOUT_PROGRESS: Final = 6
 """Attempts in a row that bring no byte, after a transfer broke off: about three seconds in all."""
 _FIRST_PAUSE_SECONDS: Final = 0.05
@@ -52,50 +45,6 @@ _ACK_HEADERS: Final = (
     (wire.H_VERSION.encode(), wire.WIRE_VERSION.encode()),
 )
 _ROW_ID_SCHEMA: Final = pa.schema([pa.field(wire.ROW_ID, pa.int64(), nullable=False)])
-
-
-@dataclass(frozen=True)
-class Options:
-    """How a fetch is carried out; as in :func:`framewire.fetch`.
-
-    Attributes:
-        settings: Limits, the deadline included.
-        policy: Which peers may be called; None for that of the settings.
-        transport: Replaces framewire's own.
-        cancellation: Ends the fetch early.
-    """
-
-    settings: Settings
-    policy: PeerPolicy | None = None
-    transport: DirectTransport | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None
-    cancellation: Cancellation = field(default_factory=Cancellation)
-
-    @classmethod
-    def of(
-        cls,
-        settings: Settings | None = None,
-        policy: PeerPolicy | None = None,
-        transport: DirectTransport | httpx.BaseTransport | httpx.AsyncBaseTransport | None = None,
-        deadline_seconds: float | None = None,
-    ) -> Options:
-        """From the keyword arguments of the public functions."""
-        return cls((settings or Settings.from_env()).replace(deadline_seconds=deadline_seconds), policy, transport)
-
-    def sender(self) -> Transport:
-        """The transport that takes calls."""
-        if self.transport is None:
-            return _SHARED_TRANSPORT
-        return self.transport if isinstance(self.transport, DirectTransport) else HttpxTransport(self.transport)
-
-
-def refuse_where(where: str | None) -> None:
-    """Refuse the reserved argument, for now.
-
-    Raises:
-        SelectionError: It was passed.
-    """
-    if where:
-        raise SelectionError("'where' is not available yet.", hint="Select with row_ids.")
 
 
 class Job:
@@ -115,7 +64,7 @@ class Job:
         self.rows = None if row_ids is None else parse_row_ids(row_ids)
         self.columns = None if columns is None else parse_columns(columns)
         self.target = (options.policy or PeerPolicy.from_settings(self.settings)).check(resource_url)
-        self._transport = options.sender()
+        self._sender = options.sender()
         self._cancellation = options.cancellation
         # Of a handle of limited use: the lease that every further request of this fetch sends back.
         self._lease: str | None = None
@@ -144,12 +93,12 @@ class Job:
         registration = self.target.registration
         if registration is None:
             return
-        if not _PROVEN.knows(registration):
-            proof = Proof(registration)
-            response = self._send(self._call(proof.request(), MAX_PROOF_BYTES))
-            if not proof.holds(response.status, bytes(response.body)):
+        if not is_proven(registration):
+            challenge = new_challenge()
+            response = self._send(self._call(challenge_request(challenge), MAX_PROOF_BYTES))
+            if not is_proof(registration, challenge, response.status, bytes(response.body)):
                 raise refusal()
-            _PROVEN.add(registration)
+            remember(registration)
         self.target = replace(self.target, trusted=True)
 
     # --- the selection, whole or in parts -----------------------------------------------------------------------------
@@ -254,8 +203,17 @@ class Job:
         )
 
     def _send(self, call: Call) -> Response:
-        with _own_errors():
-            return self._transport.send(call)
+        """Carry out ``call``. Foreign errors become framewire's; their own text may hold the URL and is dropped."""
+        try:
+            return self._sender(call)
+        except S2SPError:
+            raise
+        except httpx.TimeoutException:
+            raise TransferTimeoutError(
+                "The transfer took too long.", hint="Raise FRAMEWIRE_DEADLINE_SECONDS."
+            ) from None
+        except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError) as exc:
+            raise TransferFailedError(f"The transfer broke off ({type(exc).__name__}).", hint=AGAIN) from None
 
     # --- uses ---------------------------------------------------------------------------------------------------------
 
@@ -283,19 +241,6 @@ class Job:
             return
         # The body is whole, and whether the server heard of it cannot be known: it is not thrown away for that.
         logger.warning("A use of a resource_url could not be acknowledged; its server may count it as not delivered.")
-
-
-@contextmanager
-def _own_errors() -> Iterator[None]:
-    """Turn every error of a transport into one of framewire's; the original text may hold the URL and is dropped."""
-    try:
-        yield
-    except S2SPError:
-        raise
-    except httpx.TimeoutException:
-        raise TransferTimeoutError("The transfer took too long.", hint="Raise FRAMEWIRE_DEADLINE_SECONDS.") from None
-    except (httpx.HTTPError, httpx.StreamError, httpx.InvalidURL, OSError) as exc:
-        raise TransferFailedError(f"The transfer broke off ({type(exc).__name__}).", hint=AGAIN) from None
 
 
 def _pause_seconds(failures: int) -> float:
