@@ -1,4 +1,4 @@
-"""Inline bodies: what ``body_data`` holds in sync mode, as a table with ``_row_id``."""
+"""Inline bodies: ``body_data`` of sync mode as a table with ``_row_id``."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import binascii
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
 
 from framewire import wire
 from framewire.arrow import read
-from framewire.arrow.take import take_table
+from framewire.arrow.take import int64_array, take_table
 from framewire.errors import ArgumentError, PublishError, RowOutOfRangeError, SelectionError, UnknownColumnError
 from framewire.selection import RowSpec, parse_row_ids
 from framewire.settings import Settings
@@ -82,23 +83,22 @@ def _arrow(text: str, settings: Settings) -> pa.Table:
     )
     names = table.column_names
     if not names or names[0] != wire.ROW_ID or len(set(names)) < len(names):
-        raise ArgumentError(f"The first column of body_data is not {wire.ROW_ID}, or a name stands twice.", hint=_HINT)
-    ids = _checked_ids(table.column(0))
-    return table.set_column(0, ROW_ID_FIELD, ids)
+        raise ArgumentError(f"The first column of body_data is not {wire.ROW_ID}, or a name appears twice.", hint=_HINT)
+    return table.set_column(0, ROW_ID_FIELD, _unique_ids(table.column(0), "body_data"))
 
 
-def _checked_ids(column: pa.ChunkedArray) -> pa.Array:
+def _unique_ids(values: Any, source: str) -> pa.Array:
     try:
-        ids = parse_row_ids(column).expand()
+        ids = parse_row_ids(values).expand()
     except SelectionError as exc:
-        raise ArgumentError(f"{wire.ROW_ID} of body_data: {exc.message}", hint=_HINT) from None
+        raise ArgumentError(f"{wire.ROW_ID} of {source}: {exc.message}", hint=exc.hint) from None
     if len(set(ids.tolist())) < len(ids):
-        raise ArgumentError(f"The same {wire.ROW_ID} stands twice in body_data.", hint=_HINT)
-    return pa.array(ids, pa.int64())
+        raise ArgumentError(f"The same {wire.ROW_ID} appears twice in {source}.", hint="Pass each row once.")
+    return int64_array(ids)
 
 
 def table_of_rows(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.DataType] | None = None) -> pa.Table:
-    """JSON rows that carry ``_row_id`` -> a table, rows as they came.
+    """Convert JSON rows that carry ``_row_id`` to a table, in their order.
 
     Args:
         rows: Objects; keys may be missing (null). ``_row_id`` as a whole number, also in text.
@@ -115,28 +115,32 @@ def table_of_rows(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.Data
         raise ArgumentError(
             f"Row {missing} of the body has no {wire.ROW_ID}.", hint="Pass the rows as the resource sent them."
         )
+    ids = _unique_ids([row[wire.ROW_ID] for row in rows], "the body")
+    names = [name for name in dict.fromkeys(chain.from_iterable(rows)) if name != wire.ROW_ID]
+    columns = _columns_of_rows(rows, names, types or {})
+    fields = [ROW_ID_FIELD, *(pa.field(name, columns[name].type) for name in names)]
+    return pa.Table.from_arrays([ids, *(columns[name] for name in names)], schema=pa.schema(fields))
+
+
+def _columns_of_rows(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], types: Mapping[str, pa.DataType]
+) -> dict[str, pa.ChunkedArray]:
+    known = pa.schema([pa.field(name, types[name]) for name in types if name in names])
+    columns: dict[str, pa.ChunkedArray] = {}
+    if len(known):
+        decoded = decode_rows([{name: row.get(name) for name in known.names} for row in rows], known)
+        columns.update(zip(known.names, decoded.columns, strict=True))
+    skip = {wire.ROW_ID, *known.names}
     try:
-        ids = parse_row_ids([row[wire.ROW_ID] for row in rows]).expand().tolist()
-    except SelectionError as exc:
-        raise ArgumentError(f"{wire.ROW_ID} of the body: {exc.message}", hint=exc.hint) from None
-    if len(set(ids)) < len(ids):
-        raise ArgumentError(f"The same {wire.ROW_ID} stands twice in the body.", hint="Pass each row once.")
-    known = [pa.field(name, dtype) for name, dtype in (types or {}).items() if any(name in row for row in rows)]
-    if known:
-        decoded = decode_rows([{f.name: row.get(f.name) for f in known} for row in rows], pa.schema(known))
-    skip = {wire.ROW_ID, *(f.name for f in known)}
-    try:
-        inferred = infer_rows([{k: v for k, v in row.items() if k not in skip} for row in rows])
+        inferred = infer_rows([{name: value for name, value in row.items() if name not in skip} for row in rows])
     except PublishError as exc:
         raise ArgumentError(f"The rows of the body have no common type: {exc.message}", hint=exc.hint) from exc
-    names = list(dict.fromkeys(k for row in rows for k in row if k != wire.ROW_ID))
-    columns = [decoded.column(n) if n not in inferred.column_names else inferred.column(n) for n in names]
-    fields = [ROW_ID_FIELD, *(pa.field(n, c.type) for n, c in zip(names, columns, strict=True))]
-    return pa.Table.from_arrays([pa.array(ids, pa.int64()), *columns], schema=pa.schema(fields))
+    columns.update(zip(inferred.column_names, inferred.columns, strict=True))
+    return columns
 
 
 def pick(table: pa.Table, wanted: RowSpec | None, columns: Sequence[str] | None = None) -> pa.Table:
-    """The wanted rows and columns of a table whose rows carry their ids, in the wanted order, duplicates kept.
+    """Select rows and columns of a table whose rows carry their ids, in the wanted order, duplicates kept.
 
     Args:
         table: ``_row_id`` first, each id once, in any order.
@@ -155,18 +159,17 @@ def pick(table: pa.Table, wanted: RowSpec | None, columns: Sequence[str] | None 
         table = table.select([wire.ROW_ID, *(name for name in columns if name in table.column_names)])
     if wanted is None:
         return table
-    have: list[int] = table.column(0).to_pylist()
+    index = {row_id: position for position, row_id in enumerate(table.column(0).to_pylist())}
     lasts = wanted.lasts.copy()
-    lasts[lasts == -1] = max(have, default=-1)
-    place = {row_id: position for position, row_id in enumerate(have)}
+    lasts[lasts == -1] = max(index, default=-1)
     positions: list[int] = []
     for start, last in zip(wanted.starts.tolist(), lasts.tolist(), strict=True):
         for row_id in range(start, last + 1):
-            if row_id not in place:
+            if row_id not in index:
                 raise RowOutOfRangeError(
                     f"Row {row_id} does not exist.",
                     hint="Choose ids from the abstract's _row_id.",
                     details={"row": row_id},
                 )
-            positions.append(place[row_id])
+            positions.append(index[row_id])
     return take_table(table, pa.array(positions, pa.int64()))

@@ -85,6 +85,17 @@ def test_a_body_lands_in_one_buffer(transport: DirectTransport, size: int) -> No
     assert response.headers["content-length"] == str(size)
 
 
+def test_headers_in_any_case_and_repeated(transport: DirectTransport) -> None:
+    answer = OK + b"S2SP-Rows: 7\r\nvary: Accept\r\nVARY:  S2SP-Types \r\nx-empty:\r\nContent-Length: 0\r\n\r\n"
+    with serving(answering(answer)) as server:
+        headers = transport.send(request(server)).headers
+    assert headers["s2sp-rows"] == headers["S2SP-Rows"] == headers.get("S2sp-Rows") == "7"
+    assert headers["Vary"] == "Accept, S2SP-Types"
+    assert headers["x-empty"] == ""
+    assert "VARY" in headers
+    assert "x-other" not in headers
+
+
 def test_the_answer_may_come_in_any_pieces(transport: DirectTransport) -> None:
     body = b"0123456789" * 3
 

@@ -75,7 +75,7 @@ class FetchPlan(ABC):
 
 
 class NotMappableError(TransferFailedError):
-    """A same-host body could not be mapped; the fetch falls back to HTTP, and nobody sees this."""
+    """A same-host body could not be mapped; caught by the fetch, which falls back to HTTP."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class WirePlan(FetchPlan):
         return self.target.trusted and not self.target.is_loopback and bool(self.settings.codecs)
 
     def _map(self, headers: Headers) -> pa.Table:
-        """Map what the server named. It is this user's own sealed file, so its bytes are not read to be checked."""
+        """Map the file that the server named. It is this user's own, sealed, so its bytes are not read to be checked."""
         location = memfd.Location.from_header(headers[wire.H_MAP])
         buffer = None if location is None else memfd.open_sealed(location)
         if buffer is None:

@@ -24,7 +24,7 @@ _MAX_IDLE_SECONDS: Final = 30.0
 
 @dataclass(frozen=True)
 class Peer:
-    """What a kept connection must agree on to be used again: the name as well, since TLS verified that name."""
+    """Where a connection leads. A kept one is used again for an equal peer only: the name counts, since TLS verified it."""
 
     scheme: str
     host: str
@@ -60,7 +60,7 @@ class Pool:
             sock.close()
 
     def give(self, peer: Peer, sock: socket.socket) -> None:
-        """Keep a connection for the next exchange, or close it where enough are kept."""
+        """Keep a connection for the next exchange, or close it if enough are kept."""
         now = time.monotonic()
         with self._own_lock():
             stale = self._pop_older_than(now - _MAX_IDLE_SECONDS)
@@ -99,7 +99,7 @@ class Pool:
 
 
 def is_silent(sock: socket.socket) -> bool:
-    """Whether a kept connection neither was closed by the peer nor holds bytes that nobody asked for."""
+    """Whether a kept connection is still open and holds no unexpected bytes."""
     if isinstance(sock, ssl.SSLSocket) and sock.pending():
         return False
     try:

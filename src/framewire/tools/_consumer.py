@@ -18,13 +18,13 @@ from framewire.tools._result import Results
 from framewire.tools._signature import Function, build_wrapper
 
 _DEFAULT_NAME = "rows"
-"""What the reference calls the parameter."""
+"""The parameter's name in the reference."""
 
 
 def consumer_tool(
     fn: Callable[..., Any], *, name: str, settings: Settings, policy: PeerPolicy | None
 ) -> tuple[Callable[..., Awaitable[Any]], dict[str, Any] | None]:
-    """Wrap ``fn`` for ``MCPServer.add_tool``: its own parameters without the frame, and those that lead to one.
+    """Wrap ``fn`` for ``MCPServer.add_tool``: its own parameters without the frame, and those of :class:`Sources`.
 
     Args:
         fn: Sync or async; one parameter takes the frame, its annotation says in which form.
@@ -94,5 +94,5 @@ def frame_parameter(function: Function) -> tuple[str, Form]:
 
 
 def _is_open(function: Function, parameter: inspect.Parameter) -> bool:
-    """Whether nothing is known about what this parameter takes."""
+    """Whether the parameter's annotation, if any, says nothing of what it takes."""
     return parameter.annotation in (parameter.empty, Any) or parameter.name in function.unresolved
