@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 import xxhash
 
 from framewire.client._cancellation import Cancellation
-from framewire.client._failures import AGAIN, too_large
+from framewire.client._failures import AGAIN, BrokenTransferError, too_large
 from framewire.client._pool import Peer
 from framewire.errors import BadBodyError
 
@@ -69,7 +69,7 @@ class Call:
         max_bytes: Largest body of the response.
         check_head: Called with status and headers before a byte of the body is read or allocated; it may raise.
         hasher: ``update()`` is called with every body byte of a 200 or a 206 as it arrives.
-        into: Writable view that receives the body of a 206, of exactly its length.
+        resume: A transfer that broke off, of which a 206 brings the rest.
         cancellation: Ends the exchange early.
     """
 
@@ -79,7 +79,7 @@ class Call:
     max_bytes: int
     check_head: HeadCheck | None = None
     hasher: xxhash.xxh3_128 | None = None
-    into: memoryview | None = None
+    resume: BrokenTransferError | None = None
     cancellation: Cancellation = field(default_factory=Cancellation)
 
     def admit(self, status: int, headers: Headers) -> int | None:

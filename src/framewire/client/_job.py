@@ -144,13 +144,10 @@ class Job:
         while True:
             try:
                 call = self._request(plan, broken)
-                if call.into is None:
+                if call.resume is None:
                     hasher = write.new_hasher()
                 call.hasher = hasher
                 response = self._send(call)
-                if broken is not None and response.status == 206:
-                    headers = broken.headers or response.headers
-                    response = Response(200, headers, broken.buffer, response.hashed)
                 self._lease = response.headers.get(wire.H_LEASE, self._lease)
                 checksum = write.checksum_text(hasher) if response.hashed else None
                 return response, plan.finish(response.status, response.headers, response.body, checksum)
@@ -162,15 +159,17 @@ class Job:
             except (BrokenTransferError, LeasedError, TransferFailedError) as exc:
                 if self.target.is_legacy or not _may_retry(exc, broken):
                     raise
-                progress = isinstance(exc, BrokenTransferError) and exc.received > 0 and _can_resume(broken or exc)
+                start = 0 if call.resume is None else call.resume.received
+                progress = isinstance(exc, BrokenTransferError) and exc.received > start and _can_resume(exc)
                 failures = 0 if progress else failures + 1
                 if failures >= _TRIES_WITHOUT_PROGRESS and not isinstance(exc, LeasedError):
                     raise
                 pause = _pause_seconds(failures)
                 if time.monotonic() + pause >= self.deadline:
                     raise
-                broken = _joined(broken, exc)
-                if broken.headers is not None:
+                if isinstance(exc, BrokenTransferError) and (exc.buffer is not None or not _can_resume(broken)):
+                    broken = exc
+                if broken is not None and broken.headers is not None:
                     self._lease = broken.headers.get(wire.H_LEASE, self._lease)
             self._cancellation.sleep(pause)
 
@@ -180,7 +179,7 @@ class Job:
             return self._call(request, self.settings.max_body_bytes, plan.check_head)
         rest = ((b"Range", b"bytes=%d-" % broken.received), (b"If-Range", broken.headers["etag"].encode("latin-1")))
         call = self._call(request, self.settings.max_body_bytes, _rest_check(plan, broken), rest)
-        call.into = memoryview(broken.buffer).cast("B")[broken.received :]
+        call.resume = broken
         return call
 
     def _call(
@@ -254,21 +253,11 @@ def _may_retry(exc: S2SPError, broken: BrokenTransferError | None) -> bool:
     return broken is not None and (type(exc) is TransferFailedError or isinstance(exc, LeasedError))
 
 
-def _can_resume(broken: BrokenTransferError) -> bool:
+def _can_resume(broken: BrokenTransferError | None) -> bool:
     """Whether the rest can be requested: a whole body has an ETag, and some of it is here. A selection is fetched anew."""
-    return broken.buffer is not None and broken.received > 0 and bool(broken.headers and broken.headers.get("etag"))
-
-
-def _joined(before: BrokenTransferError | None, exc: S2SPError) -> BrokenTransferError:
-    """The state of the body after another attempt: a resumed part adds to what had arrived."""
-    if not isinstance(exc, BrokenTransferError):
-        assert before is not None
-        return before
-    if exc.buffer is None and before is not None and before.buffer is not None:
-        # A resumed part was read into the existing buffer; its own head is that of the part.
-        before.received += exc.received
-        return before
-    return exc
+    if broken is None or broken.buffer is None or broken.headers is None:
+        return False
+    return broken.received > 0 and bool(broken.headers.get("etag"))
 
 
 def _rest_check(plan: FetchPlan, broken: BrokenTransferError) -> HeadCheck:

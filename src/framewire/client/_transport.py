@@ -109,23 +109,31 @@ class DirectTransport:
                 # readers could disagree on where the next response starts.
                 raise TransferFailedError("The response must have either a Content-Length or chunks.", hint=AGAIN)
             hasher = call.hasher if length is not None and status in (200, 206) else None
-            buffer = None
+            resumed = call.resume if status == 206 else None
+            buffer, start = None, 0
             try:
                 if length is None:
                     body = pa.py_buffer(exchange.read_chunked(call.max_bytes))
-                elif call.into is not None and status == 206:
-                    if len(call.into) != length:
+                else:
+                    if resumed is not None:
+                        status, headers, buffer, start = (
+                            200,
+                            resumed.headers or headers,
+                            resumed.buffer,
+                            resumed.received,
+                        )
+                    else:
+                        buffer = _allocate(length)
+                    # pyarrow gives signed bytes; a view of no length cannot be cast.
+                    view = memoryview(buffer).cast("B")[start:] if length else memoryview(b"")
+                    if len(view) != length:
                         raise TransferFailedError(
                             "The rest of the body has another length than was missing.", hint=AGAIN
                         )
-                    body = pa.py_buffer(b"")
-                    exchange.read_into(call.into, hasher)
-                else:
-                    body = buffer = _allocate(length)
-                    # pyarrow gives signed bytes; a view of no length cannot be cast.
-                    exchange.read_into(memoryview(body).cast("B") if length else memoryview(b""), hasher)
+                    exchange.read_into(view, hasher)
+                    body = buffer
             except BrokenTransferError as broken:
-                broken.headers, broken.buffer, broken.received = headers, buffer, exchange.received
+                broken.headers, broken.buffer, broken.received = headers, buffer, start + exchange.received
                 raise
         if exchange.reusable:
             self._pool.give(call.peer, exchange.sock)
