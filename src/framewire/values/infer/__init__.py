@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from framewire.arrow.take import rows_without_columns
 from framewire.errors import ColumnNameError, NotATableError
-from framewire.values.infer._blocks import plain_columns
 from framewire.values.infer._build import BUILDERS, decimals, ints_and_floats, is_unicode, keep_width
+from framewire.values.infer._columns import columns_of
 from framewire.values.infer._kinds import EXACT, Kind, classify, hint_for
 from framewire.values.location import MAX_NESTING, Where, name_of
 
@@ -63,20 +63,11 @@ def infer_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     """
     kinds: set[type] = set(map(type, rows))
     dicts = _plain_rows(rows, kinds) if kinds - {dict} else rows
-    if not isinstance(dicts, (list, tuple)):
-        dicts = list(dicts)
-    keys = list(dicts[0]) if dicts else []
-    plain = plain_columns(dicts, keys)
-    if plain is None:
-        keys = _all_keys(dicts)
-        plain = [None] * len(keys)
-    names = [_column_name(key) for key in keys]
+    columns = columns_of(dicts if isinstance(dicts, (list, tuple)) else list(dicts))
+    names = [_column_name(key) for key in columns]
     if not names:
-        return rows_without_columns(len(dicts))
-    arrays = [
-        _column([row.get(key) for row in dicts], Where(name)) if done is None else done
-        for key, name, done in zip(keys, names, plain, strict=True)
-    ]
+        return rows_without_columns(len(rows))
+    arrays = [_column(values, Where(name)) for name, values in zip(names, columns.values(), strict=True)]
     return pa.Table.from_arrays(arrays, names=names)
 
 
@@ -98,11 +89,6 @@ def _row_hint(row: Any) -> str:
     if hasattr(row, "_asdict") or hasattr(row, "__dataclass_fields__"):
         return hint_for(type(row))
     return "Name the values: {'column': value, ...}."
-
-
-def _all_keys(rows: Sequence[Mapping[Any, Any]]) -> list[Any]:
-    """All keys of all rows, in the order in which they are first seen."""
-    return list(dict.fromkeys(chain.from_iterable(rows)))
 
 
 def _column_name(key: Any) -> str:
@@ -223,30 +209,29 @@ def _lists(values: Sequence[Any], where: Where) -> Any:
     offsets = list(accumulate(lengths, initial=0))
     items = list(chain.from_iterable(value for value in values if value is not None))
     child = _column(items, where.items(offsets))
-    missing = [value is None for value in values]
-    mask = pa.array(missing, pa.bool_()) if any(missing) else None
+    mask = _mask([value is None for value in values])
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), child, mask=mask)
 
 
 def _structs(values: Sequence[Any], where: Where) -> Any:
     """``struct`` of all keys of all rows, in first-seen order."""
     where = _deeper(where)
-    rows = [{} if value is None else value for value in values]
-    keys = _all_keys(rows)
-    for key in keys:
+    columns = columns_of([{} if value is None else value for value in values])
+    for key in columns:
         if not isinstance(key, str) or "\0" in key or not is_unicode(key):
-            at = next(at for at, row in enumerate(rows) if key in row)
+            at = next(at for at, value in enumerate(values) if value is not None and key in value)
             why = f"a dict with a key of type {name_of(type(key))}, or with NUL or a lone surrogate in it"
             raise where.refuse(at, dict, why, "Keys are Unicode text without NUL: use str(key), or a list of pairs.")
     missing = [value is None for value in values]
-    mask = pa.array(missing, pa.bool_()) if any(missing) else None
-    if not keys:
+    if not columns:
         return pa.array([None if gone else {} for gone in missing], pa.struct([]))
-    names = [str.__str__(key) for key in keys]
-    children = [
-        _column([row.get(key) for row in rows], where.field(name)) for key, name in zip(keys, names, strict=True)
-    ]
-    return pa.StructArray.from_arrays(children, names=names, mask=mask)
+    names = [str.__str__(key) for key in columns]
+    children = [_column(items, where.field(name)) for name, items in zip(names, columns.values(), strict=True)]
+    return pa.StructArray.from_arrays(children, names=names, mask=_mask(missing))
+
+
+def _mask(missing: list[bool]) -> pa.Array | None:
+    return pa.array(missing, pa.bool_()) if any(missing) else None
 
 
 def _deeper(where: Where) -> Where:
