@@ -132,9 +132,10 @@ class UnsupportedTypeError(PublishError, TypeError):
 
 
 class UnsupportedValueError(PublishError, ValueError):
-    """A single value has no exact form in its column; the message names column, row and kind of value."""
+    """A single value has no exact form in its column, or in JSON; the message names column, row and kind of value."""
 
     code = "unsupported_value"
+    status = 406
 
 
 class ColumnNameError(PublishError, ValueError):

@@ -148,7 +148,7 @@ def parse_mapping(mapping: str | Mapping[str, str] | None) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise ArgumentError(f"column_mapping is {_kind(value)}, not an object.", hint=_MAPPING_HINT)
     for old, new in value.items():
-        if not isinstance(old, str) or not isinstance(new, str) or not new or not _encodable(new):
+        if not isinstance(old, str) or not isinstance(new, str) or not new or not infer.is_unicode(new):
             raise ArgumentError(f"column_mapping gives {old!r} {_kind(new)} instead of a name.", hint=_MAPPING_HINT)
     return dict(value)
 
@@ -216,7 +216,7 @@ def _row_id_of(row: Any, position: int) -> int:
 
 
 def _column_name(name: Any, position: int) -> str:
-    if not isinstance(name, str) or not name or not _encodable(name):
+    if not isinstance(name, str) or not name or not infer.is_unicode(name):
         raise ArgumentError(
             f"Row {position} of abstract_data has a key that is no column name ({_kind(name)}).",
             hint="Name every column that you add with ordinary text.",
@@ -314,12 +314,3 @@ def _kind(value: Any) -> str:
         if isinstance(value, types):
             return kind
     return f"of type {type(value).__name__}"
-
-
-def _encodable(text: str) -> bool:
-    """Whether a name can be written as UTF-8 (a lone surrogate cannot)."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

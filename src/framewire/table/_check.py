@@ -10,7 +10,7 @@ from pyarrow import types as is_
 
 from framewire.arrow.validate import validation_errors
 from framewire.errors import ColumnNameError, UnsupportedValueError
-from framewire.values.location import Where, name_of
+from framewire.values.location import ValueLocation, name_of
 from framewire.wire import ROW_ID
 
 _MALFORMED: Final = "Rebuild the column: its producer wrote a value that the type does not allow."
@@ -71,7 +71,7 @@ def validate(table: pa.Table) -> None:
             offsets or indices out of bounds; names the column, and the row where that is one value's fault.
     """
     places = [
-        (chunk, Where(name).after(row))
+        (chunk, ValueLocation(name).after(row))
         for name, column in zip(column_names(table), table.columns, strict=True)
         for chunk, row in _with_first_rows(column)
     ]
@@ -93,7 +93,7 @@ def _is_faulty(array: pa.Array) -> bool:
     return next(validation_errors([array])) is not None
 
 
-def _invalid(chunk: pa.Array, fault: str, where: Where) -> UnsupportedValueError:
+def _invalid(chunk: pa.Array, fault: str, where: ValueLocation) -> UnsupportedValueError:
     """The error for a chunk. Arrow's own message is not passed on: it quotes the value."""
     kind = chunk.type
     hint = next((hint for test, hint in _VALUE_HINTS if test(kind)), "")

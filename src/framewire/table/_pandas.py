@@ -12,9 +12,7 @@ import pyarrow as pa
 from framewire.arrow.take import rows_without_columns
 from framewire.errors import ColumnNameError, UnsupportedTypeError
 from framewire.table._check import check_names
-from framewire.values.infer import infer_column
-from framewire.values.infer._kinds import Kind, classify
-from framewire.values.infer._temporal import zone_of
+from framewire.values.infer import ValueKind, classify, infer_column, zone_of
 
 _TYPE_HINTS: Final[dict[str, str]] = {
     "PeriodDtype": "Use .dt.to_timestamp(), or .astype(str).",
@@ -136,7 +134,7 @@ def _categorical(series: Any, name: str) -> Any:
 def _missing_as_none(values: list[Any]) -> list[Any]:
     """NaN in an object column is pandas' mark for a missing value, unless the column holds nothing but numbers."""
     kinds = {known[0] for kind in set(map(type, values)) if (known := classify(kind)) is not None}
-    if Kind.FLOAT not in kinds or kinds <= {Kind.FLOAT, Kind.INT, Kind.NULL}:
+    if ValueKind.FLOAT not in kinds or kinds <= {ValueKind.FLOAT, ValueKind.INT, ValueKind.NULL}:
         return values
     return [None if _is_nan(value) else value for value in values]
 

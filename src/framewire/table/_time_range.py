@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from framewire.arrow.polars_types import exact_range
 from framewire.arrow.ranges import Range, out_of_range
-from framewire.values.location import Where
+from framewire.values.location import ValueLocation
 
 _DAY_MILLISECONDS: Final = 86_400_000
 _DATE64: Final = (-(1 << 31) * _DAY_MILLISECONDS, ((1 << 31) - 1) * _DAY_MILLISECONDS)
@@ -24,7 +24,7 @@ def check_time_range(table: pa.Table) -> None:
     for name, column in zip(table.column_names, table.columns, strict=True):
         if (found := out_of_range(column, _range)) is not None:
             unit, years = ("date32", "5.8") if pa.types.is_date64(found.dtype) else ("milliseconds", "292")
-            raise Where(name + found.path).refuse(
+            raise ValueLocation(name + found.path).refuse(
                 found.row,
                 str(found.dtype),
                 f"a {found.dtype} that is too far for {unit}",

@@ -135,7 +135,7 @@ def _rows_that_fit(table: pa.Table, left_bytes: int) -> tuple[list[JSONValue], i
     step = max(1, _CELLS_AT_ONCE // max(1, table.num_columns))
     rows: list[JSONValue] = []
     for start in range(0, table.num_rows, step):
-        for row in json_values.encode_rows(table.slice(start, step)):
+        for row in json_values.encode_rows(table.slice(start, step), first_row=start):
             left_bytes -= _cost(json_values.dumps(row)) + 2  # its comma, twice
             if left_bytes < 0:
                 return rows, 0

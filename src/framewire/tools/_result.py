@@ -154,7 +154,7 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")  # a lone surrogate would break the reply
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else _non_finite(value)
+        return float(value) if math.isfinite(value) else json_values.non_finite_text(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return base64.b64encode(value).decode("ascii")
     if isinstance(value, Mapping):
@@ -164,10 +164,6 @@ def jsonable(value: Any) -> Any:
     if value is None or isinstance(value, BaseModel | int):
         return value
     return _foreign(value)
-
-
-def _non_finite(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _key(key: Any) -> Any:

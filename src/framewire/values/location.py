@@ -1,4 +1,4 @@
-"""Where a value stands (column path and row), and the errors that name it without showing it."""
+"""Location of a value (column path and row), for errors that name it without showing it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def name_of(kind: type) -> str:
 
 
 @dataclass(frozen=True)
-class Where:
-    """A column, or a part of one, and how its positions map to the table's rows.
+class ValueLocation:
+    """A column, or a part of one, and the mapping from its positions to the table's rows.
 
     Attributes:
         path: The column's name, then ``.field`` for a struct's field, ``[]`` for a list's items, and so on.
@@ -33,27 +33,33 @@ class Where:
     depth: int = 0
 
     def row(self, position: int) -> int:
-        """The table's row that holds ``position``."""
+        """Return the table's row that holds ``position``."""
         return position if self.parent_row is None else self.parent_row(position)
 
-    def field(self, name: str) -> Where:
-        """A struct's field: the same rows."""
-        return Where(f"{self.path}.{name}", self.parent_row, self.depth + 1)
+    def field(self, name: str) -> ValueLocation:
+        """Locate a struct's field: the same rows."""
+        return ValueLocation(f"{self.path}.{name}", self.parent_row, self.depth + 1)
 
-    def items(self, offsets: Sequence[int]) -> Where:
-        """The items of lists that lie end to end; ``offsets[i]`` is where list ``i`` begins."""
-        return Where(f"{self.path}[]", lambda at: self.row(bisect_right(offsets, at) - 1), self.depth + 1)
+    def items(self, offsets: Sequence[int]) -> ValueLocation:
+        """Locate the items of lists that lie end to end; ``offsets[i]`` is the position at which list ``i`` begins."""
+        return ValueLocation(f"{self.path}[]", lambda at: self.row(bisect_right(offsets, at) - 1), self.depth + 1)
 
-    def after(self, rows: int) -> Where:
-        """The same column, ``rows`` rows further down (a later chunk)."""
-        return Where(self.path, lambda at: self.row(at + rows), self.depth) if rows else self
+    def after(self, rows: int) -> ValueLocation:
+        """Locate the same column ``rows`` rows further down (a later chunk)."""
+        return ValueLocation(self.path, lambda at: self.row(at + rows), self.depth) if rows else self
+
+    def describe(self, position: int) -> str:
+        """Name the column and the row of ``position``, as every message about a value begins."""
+        return f"Column {self.path!r}, row {self.row(position)}"
 
     def refuse(self, position: int, kind: type | str, why: str, hint: str) -> UnsupportedValueError:
-        """The error for one value. ``why`` continues the sentence that names column and row."""
-        name = kind if isinstance(kind, str) else name_of(kind)
-        row = self.row(position)
+        """Build the error for one value. ``why`` continues the sentence that names column and row."""
         return UnsupportedValueError(
-            f"Column {self.path!r}, row {row}: {why}.",
+            f"{self.describe(position)}: {why}.",
             hint=hint,
-            details={"column": self.path, "row": row, "kind": name},
+            details={
+                "column": self.path,
+                "row": self.row(position),
+                "kind": kind if isinstance(kind, str) else name_of(kind),
+            },
         )

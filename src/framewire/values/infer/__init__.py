@@ -17,14 +17,15 @@ from framewire.arrow.take import rows_without_columns
 from framewire.errors import ColumnNameError, NotATableError
 from framewire.values.infer._build import BUILDERS, decimals, ints_and_floats, is_unicode, keep_width
 from framewire.values.infer._columns import columns_of
-from framewire.values.infer._kinds import EXACT, Kind, classify, hint_for
-from framewire.values.location import MAX_NESTING, Where, name_of
+from framewire.values.infer._kinds import EXACT, ValueKind, classify, hint_for
+from framewire.values.infer._temporal import zone_of
+from framewire.values.location import MAX_NESTING, ValueLocation, name_of
 
-__all__ = ["infer_column", "infer_rows"]
+__all__ = ["ValueKind", "classify", "infer_column", "infer_rows", "is_unicode", "zone_of"]
 
 _NUMBERS = {
-    frozenset({Kind.INT, Kind.FLOAT}): ints_and_floats,
-    frozenset({Kind.INT, Kind.DECIMAL}): decimals,
+    frozenset({ValueKind.INT, ValueKind.FLOAT}): ints_and_floats,
+    frozenset({ValueKind.INT, ValueKind.DECIMAL}): decimals,
 }
 
 
@@ -43,7 +44,7 @@ def infer_column(values: Sequence[Any], name: str) -> pa.Array:
     Raises:
         UnsupportedValueError: A value has no exact form in its column; names column, row and kind, never the value.
     """
-    return _column(values if isinstance(values, (list, tuple)) else list(values), Where(name))
+    return _column(values if isinstance(values, (list, tuple)) else list(values), ValueLocation(name))
 
 
 def infer_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
@@ -67,7 +68,7 @@ def infer_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
     names = [_column_name(key) for key in columns]
     if not names:
         return rows_without_columns(len(rows))
-    arrays = [_column(values, Where(name)) for name, values in zip(names, columns.values(), strict=True)]
+    arrays = [_column(values, ValueLocation(name)) for name, values in zip(names, columns.values(), strict=True)]
     return pa.Table.from_arrays(arrays, names=names)
 
 
@@ -99,7 +100,7 @@ def _column_name(key: Any) -> str:
     return str.__str__(key)
 
 
-def _column(values: Sequence[Any], where: Where) -> Any:
+def _column(values: Sequence[Any], location: ValueLocation) -> Any:
     kinds = set(map(type, values))
     kinds.discard(type(None))
     if not kinds:
@@ -107,48 +108,48 @@ def _column(values: Sequence[Any], where: Where) -> Any:
     if len(kinds) == 1:
         only = next(iter(kinds))
         if (exact := EXACT.get(only)) is not None:
-            return _one_kind(exact, values, where)
+            return _one_kind(exact, values, location)
         if (sized := keep_width(values, only)) is not None:
             return sized
-    return _mixed(values, kinds, where)
+    return _mixed(values, kinds, location)
 
 
-def _one_kind(kind: Kind, values: Sequence[Any], where: Where) -> Any:
+def _one_kind(kind: ValueKind, values: Sequence[Any], location: ValueLocation) -> Any:
     """A column whose values are all of one kind and plain."""
-    if kind is Kind.LIST:
-        return _lists(values, where)
-    if kind is Kind.STRUCT:
-        return _structs(values, where)
-    return BUILDERS[kind](values, where)
+    if kind is ValueKind.LIST:
+        return _lists(values, location)
+    if kind is ValueKind.STRUCT:
+        return _structs(values, location)
+    return BUILDERS[kind](values, location)
 
 
-def _mixed(values: Sequence[Any], types: set[type], where: Where) -> Any:
+def _mixed(values: Sequence[Any], types: set[type], location: ValueLocation) -> Any:
     """Several types, or subclasses and foreign scalars: made plain, then of one kind, or refused."""
-    if any(classify(kind) == (Kind.MEMBER, None) for kind in types):
-        values = _unwrap_members(values, where)
-        return _column(values, where)
+    if any(classify(kind) == (ValueKind.MEMBER, None) for kind in types):
+        values = _unwrap_members(values, location)
+        return _column(values, location)
     found = {kind: classify(kind) for kind in types}
     for kind, plain in found.items():
         if plain is None:
             at = _first(values, {kind})
-            raise where.refuse(at, kind, f"{name_of(kind)} has no form on the wire", hint_for(kind))
+            raise location.refuse(at, kind, f"{name_of(kind)} has no form on the wire", hint_for(kind))
     known = {kind: plain for kind, plain in found.items() if plain is not None}
-    plain_values = [_plain(value, at, known, where) for at, value in enumerate(values)]
-    kinds = frozenset(kind for kind, _ in known.values()) - {Kind.NULL}
+    plain_values = [_plain(value, at, known, location) for at, value in enumerate(values)]
+    kinds = frozenset(kind for kind, _ in known.values()) - {ValueKind.NULL}
     if not kinds:
         return pa.nulls(len(values))
     if len(kinds) == 1:
-        return _one_kind(next(iter(kinds)), plain_values, where)
+        return _one_kind(next(iter(kinds)), plain_values, location)
     if (numbers := _NUMBERS.get(kinds)) is not None:
-        return numbers(plain_values, where)
-    raise _conflict(values, known, where)
+        return numbers(plain_values, location)
+    raise _conflict(values, known, location)
 
 
-def _plain(value: Any, at: int, known: Mapping[type, tuple[Kind, Any]], where: Where) -> Any:
+def _plain(value: Any, at: int, known: Mapping[type, tuple[ValueKind, Any]], location: ValueLocation) -> Any:
     if value is None:
         return None
     kind, convert = known[type(value)]
-    if kind is Kind.NULL:
+    if kind is ValueKind.NULL:
         return None
     if convert is None:
         return value
@@ -156,18 +157,20 @@ def _plain(value: Any, at: int, known: Mapping[type, tuple[Kind, Any]], where: W
         return convert(value)
     except Exception as exc:  # a 0-d array, a released memoryview: whatever the object does
         why = f"{name_of(type(value))} that cannot be read ({name_of(type(exc))})"
-        raise where.refuse(at, type(value), why, hint_for(type(value))) from exc
+        raise location.refuse(at, type(value), why, hint_for(type(value))) from exc
 
 
-def _unwrap_members(values: Sequence[Any], where: Where) -> list[Any]:
+def _unwrap_members(values: Sequence[Any], location: ValueLocation) -> list[Any]:
     """Enum members as their values, which must be plain text or integers."""
     plain = []
     for at, value in enumerate(values):
         kind: type = type(value)
-        inner = value.value if classify(kind) == (Kind.MEMBER, None) else value
+        inner = value.value if classify(kind) == (ValueKind.MEMBER, None) else value
         if inner is not value and type(inner) not in (int, str):
             why = f"an enum member whose value is a {name_of(type(inner))}"
-            raise where.refuse(at, type(value), why, "Members cross as their values: text or integers. Use value.name.")
+            raise location.refuse(
+                at, type(value), why, "Members cross as their values: text or integers. Use value.name."
+            )
         plain.append(inner)
     return plain
 
@@ -177,64 +180,67 @@ def _first(values: Sequence[Any], types: Iterable[type]) -> int:
     return next(at for at, value in enumerate(values) if type(value) in wanted)
 
 
-def _conflict(values: Sequence[Any], known: Mapping[type, tuple[Kind, Any]], where: Where) -> Exception:
+def _conflict(values: Sequence[Any], known: Mapping[type, tuple[ValueKind, Any]], location: ValueLocation) -> Exception:
     """The error for a column of two kinds: the row where a kind first appears that does not go with one before it."""
-    seen: dict[Kind, tuple[str, int]] = {}
+    seen: dict[ValueKind, tuple[str, int]] = {}
     for at, value in enumerate(values):
         python_type: type = type(value)
-        if value is None or (kind := known[python_type][0]) in seen or kind is Kind.NULL:
+        if value is None or (kind := known[python_type][0]) in seen or kind is ValueKind.NULL:
             continue
         for other, (name, first) in seen.items():
             if frozenset({kind, other}) not in _NUMBERS:
-                why = f"{name_of(python_type)} in a column of {name} (first in row {where.row(first)})"
-                return where.refuse(at, python_type, why, _conflict_hint({kind, other}))
+                why = f"{name_of(python_type)} in a column of {name} (first in row {location.row(first)})"
+                return location.refuse(at, python_type, why, _conflict_hint({kind, other}))
         seen[kind] = (name_of(python_type), at)
     raise AssertionError(f"no conflict between {known}")
 
 
-def _conflict_hint(kinds: set[Kind]) -> str:
-    if kinds == {Kind.BOOL, Kind.INT}:
+def _conflict_hint(kinds: set[ValueKind]) -> str:
+    if kinds == {ValueKind.BOOL, ValueKind.INT}:
         return "Use int(flag), or keep flags and numbers in columns of their own."
-    if kinds == {Kind.DATE, Kind.DATETIME}:
+    if kinds == {ValueKind.DATE, ValueKind.DATETIME}:
         return "Make them all dates or all datetimes."
-    if kinds == {Kind.FLOAT, Kind.DECIMAL}:
+    if kinds == {ValueKind.FLOAT, ValueKind.DECIMAL}:
         return "Make them all decimal.Decimal or all floats."
     return "A column holds one kind of value: convert them to one kind, or use None where a value is missing."
 
 
-def _lists(values: Sequence[Any], where: Where) -> Any:
+def _lists(values: Sequence[Any], location: ValueLocation) -> Any:
     """``large_list`` of whatever the items of all rows are together."""
-    where = _deeper(where)
+    location = _deeper(location)
     lengths = [0 if value is None else len(value) for value in values]
     offsets = list(accumulate(lengths, initial=0))
     items = list(chain.from_iterable(value for value in values if value is not None))
-    child = _column(items, where.items(offsets))
+    child = _column(items, location.items(offsets))
     mask = _mask([value is None for value in values])
     return pa.LargeListArray.from_arrays(pa.array(offsets, pa.int64()), child, mask=mask)
 
 
-def _structs(values: Sequence[Any], where: Where) -> Any:
+def _structs(values: Sequence[Any], location: ValueLocation) -> Any:
     """``struct`` of all keys of all rows, in first-seen order."""
-    where = _deeper(where)
+    location = _deeper(location)
     columns = columns_of([{} if value is None else value for value in values])
-    for key in columns:
-        if not isinstance(key, str) or "\0" in key or not is_unicode(key):
-            at = next(at for at, value in enumerate(values) if value is not None and key in value)
-            why = f"a dict with a key of type {name_of(type(key))}, or with NUL or a lone surrogate in it"
-            raise where.refuse(at, dict, why, "Keys are Unicode text without NUL: use str(key), or a list of pairs.")
+    names = [_field_name(key, values, location) for key in columns]
     missing = [value is None for value in values]
-    if not columns:
+    if not names:
         return pa.array([None if gone else {} for gone in missing], pa.struct([]))
-    names = [str.__str__(key) for key in columns]
-    children = [_column(items, where.field(name)) for name, items in zip(names, columns.values(), strict=True)]
+    children = [_column(items, location.field(name)) for name, items in zip(names, columns.values(), strict=True)]
     return pa.StructArray.from_arrays(children, names=names, mask=_mask(missing))
+
+
+def _field_name(key: Any, values: Sequence[Any], location: ValueLocation) -> str:
+    if isinstance(key, str) and "\0" not in key and is_unicode(key):
+        return str.__str__(key)
+    at = next(at for at, value in enumerate(values) if value is not None and key in value)
+    why = f"a dict with a key of type {name_of(type(key))}, or with NUL or a lone surrogate in it"
+    raise location.refuse(at, dict, why, "Keys are Unicode text without NUL: use str(key), or a list of pairs.")
 
 
 def _mask(missing: list[bool]) -> pa.Array | None:
     return pa.array(missing, pa.bool_()) if any(missing) else None
 
 
-def _deeper(where: Where) -> Where:
-    if where.depth >= MAX_NESTING:
-        raise where.refuse(0, "nesting", f"nested deeper than {MAX_NESTING} levels", "Flatten it, or use JSON text.")
-    return where
+def _deeper(location: ValueLocation) -> ValueLocation:
+    if location.depth >= MAX_NESTING:
+        raise location.refuse(0, "nesting", f"nested deeper than {MAX_NESTING} levels", "Flatten it, or use JSON text.")
+    return location

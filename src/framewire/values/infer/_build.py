@@ -9,9 +9,9 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from framewire.values.infer._kinds import Kind
+from framewire.values.infer._kinds import ValueKind
 from framewire.values.infer._temporal import build_datetimes, build_durations, build_times
-from framewire.values.location import Where
+from framewire.values.location import ValueLocation
 
 _MAX_INT64: Final = (1 << 63) - 1
 _MIN_INT64: Final = -(1 << 63)
@@ -20,11 +20,11 @@ _MAX_DIGITS: Final = 38
 """Digits of ``decimal128``; Polars holds no more."""
 
 
-def _bools(values: Sequence[Any], where: Where) -> Any:
+def _bools(values: Sequence[Any], location: ValueLocation) -> Any:
     return pa.array(values, pa.bool_())
 
 
-def _ints(values: Sequence[Any], where: Where) -> Any:
+def _ints(values: Sequence[Any], location: ValueLocation) -> Any:
     """``int64``; ``uint64`` where a value needs it and none is negative."""
     try:
         return pa.array(values, pa.int64())
@@ -36,21 +36,21 @@ def _ints(values: Sequence[Any], where: Where) -> Any:
             continue
         fits_beside_none = 0 <= value <= _MAX_UINT64
         why = "an integer above int64 beside negative ones" if fits_beside_none else "an integer beyond 64 bits"
-        raise where.refuse(at, int, why, "Use decimal.Decimal (up to 38 digits) or text.")
+        raise location.refuse(at, int, why, "Use decimal.Decimal (up to 38 digits) or text.")
     return pa.array(values, pa.uint64())
 
 
-def _floats(values: Sequence[Any], where: Where) -> Any:
+def _floats(values: Sequence[Any], location: ValueLocation) -> Any:
     # from_pandas=False, which is the default for lists: NaN stays NaN and is no null.
     return pa.array(values, pa.float64())
 
 
-def ints_and_floats(values: Sequence[Any], where: Where) -> Any:
+def ints_and_floats(values: Sequence[Any], location: ValueLocation) -> Any:
     """``float64``, when every integer is one exactly (all up to 2^53 are, and some above)."""
     for at, value in enumerate(values):
         if type(value) is int and not _is_double(value):
             why = "an integer that no float64 holds exactly, in a column with floats"
-            raise where.refuse(at, int, why, "Make the column all integers, all decimal.Decimal or text.")
+            raise location.refuse(at, int, why, "Make the column all integers, all decimal.Decimal or text.")
     return pa.array([None if v is None else float(v) for v in values], pa.float64())
 
 
@@ -61,7 +61,7 @@ def _is_double(value: int) -> bool:
         return False
 
 
-def decimals(values: Sequence[Any], where: Where) -> Any:
+def decimals(values: Sequence[Any], location: ValueLocation) -> Any:
     """``decimal128`` with the fewest digits that hold every value as written, at most 38. Integers count."""
     values = [Decimal(v) if type(v) is int else v for v in values]
     present = [v for v in values if v is not None]
@@ -72,12 +72,12 @@ def decimals(values: Sequence[Any], where: Where) -> Any:
         if value is None:
             continue
         if not value.is_finite():
-            raise where.refuse(at, Decimal, "a Decimal that is not finite", "Use None, or floats, which have NaN.")
+            raise location.refuse(at, Decimal, "a Decimal that is not finite", "Use None, or floats, which have NaN.")
         whole = max(whole, value.adjusted() + 1)
         scale = max(scale, -int(value.as_tuple().exponent))
         if max(whole, 0) + scale > _MAX_DIGITS:
             why = f"with this Decimal the column needs {max(whole, 0) + scale} digits, and it can have {_MAX_DIGITS}"
-            raise where.refuse(at, Decimal, why, "Round with quantize(), drop zeros with normalize(), or use text.")
+            raise location.refuse(at, Decimal, why, "Round with quantize(), drop zeros with normalize(), or use text.")
     return pa.array(values, pa.decimal128(max(1, whole + scale), scale))
 
 
@@ -90,14 +90,14 @@ def _decimal_type(values: Sequence[Decimal]) -> pa.DataType | None:
     return found if pa.types.is_decimal128(found) and 0 <= found.scale <= found.precision else None
 
 
-def _texts(values: Sequence[Any], where: Where) -> Any:
+def _texts(values: Sequence[Any], location: ValueLocation) -> Any:
     """``large_string``: 64-bit offsets, so that more than 2 GiB stays one array whatever it is nested in."""
     try:
         return pa.array(values, pa.large_string())
     except UnicodeError:
         at = next(at for at, value in enumerate(values) if value is not None and not is_unicode(value))
         hint = "Repair it where it was decoded, or use value.encode('utf-8', 'replace').decode()."
-        raise where.refuse(at, str, "text with a lone surrogate, which is no Unicode", hint) from None
+        raise location.refuse(at, str, "text with a lone surrogate, which is no Unicode", hint) from None
 
 
 def is_unicode(text: str) -> bool:
@@ -109,25 +109,25 @@ def is_unicode(text: str) -> bool:
     return True
 
 
-def _bytes(values: Sequence[Any], where: Where) -> Any:
+def _bytes(values: Sequence[Any], location: ValueLocation) -> Any:
     return pa.array(values, pa.large_binary())
 
 
-def _dates(values: Sequence[Any], where: Where) -> Any:
+def _dates(values: Sequence[Any], location: ValueLocation) -> Any:
     return pa.array(values, pa.date32())
 
 
-BUILDERS: Final[Mapping[Kind, Callable[[Sequence[Any], Where], Any]]] = {
-    Kind.BOOL: _bools,
-    Kind.INT: _ints,
-    Kind.FLOAT: _floats,
-    Kind.DECIMAL: decimals,
-    Kind.TEXT: _texts,
-    Kind.BYTES: _bytes,
-    Kind.DATE: _dates,
-    Kind.DATETIME: build_datetimes,
-    Kind.TIME: build_times,
-    Kind.DURATION: build_durations,
+BUILDERS: Final[Mapping[ValueKind, Callable[[Sequence[Any], ValueLocation], Any]]] = {
+    ValueKind.BOOL: _bools,
+    ValueKind.INT: _ints,
+    ValueKind.FLOAT: _floats,
+    ValueKind.DECIMAL: decimals,
+    ValueKind.TEXT: _texts,
+    ValueKind.BYTES: _bytes,
+    ValueKind.DATE: _dates,
+    ValueKind.DATETIME: build_datetimes,
+    ValueKind.TIME: build_times,
+    ValueKind.DURATION: build_durations,
 }
 """Builders of flat columns; None is null in all of them."""
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 
 
-class Kind(Enum):
+class ValueKind(Enum):
     """Kinds of value. A column holds one of them (or integers beside floats or Decimals)."""
 
     NULL = "null"
@@ -36,53 +36,53 @@ class Kind(Enum):
 Plain: TypeAlias = "Callable[[Any], Any] | None"
 """Turns a value of a subclass or a foreign scalar into the plain Python value; None where it is one already."""
 
-EXACT: Final[Mapping[type, Kind]] = {
-    type(None): Kind.NULL,
-    bool: Kind.BOOL,
-    int: Kind.INT,
-    float: Kind.FLOAT,
-    Decimal: Kind.DECIMAL,
-    str: Kind.TEXT,
-    bytes: Kind.BYTES,
-    dt.date: Kind.DATE,
-    dt.datetime: Kind.DATETIME,
-    dt.time: Kind.TIME,
-    dt.timedelta: Kind.DURATION,
-    list: Kind.LIST,
-    tuple: Kind.LIST,
-    dict: Kind.STRUCT,
+EXACT: Final[Mapping[type, ValueKind]] = {
+    type(None): ValueKind.NULL,
+    bool: ValueKind.BOOL,
+    int: ValueKind.INT,
+    float: ValueKind.FLOAT,
+    Decimal: ValueKind.DECIMAL,
+    str: ValueKind.TEXT,
+    bytes: ValueKind.BYTES,
+    dt.date: ValueKind.DATE,
+    dt.datetime: ValueKind.DATETIME,
+    dt.time: ValueKind.TIME,
+    dt.timedelta: ValueKind.DURATION,
+    list: ValueKind.LIST,
+    tuple: ValueKind.LIST,
+    dict: ValueKind.STRUCT,
 }
 """The types whose values need no conversion."""
 
-_SUBCLASSES: Final[tuple[tuple[Any, Kind, Plain], ...]] = (
+_SUBCLASSES: Final[tuple[tuple[Any, ValueKind, Plain], ...]] = (
     # Unbound methods of the base, so that a subclass's own __int__ or __str__ cannot change the value.
-    (int, Kind.INT, int.__index__),
-    (float, Kind.FLOAT, float.__float__),
-    (Decimal, Kind.DECIMAL, Decimal),
-    (str, Kind.TEXT, str.__str__),
-    ((bytes, bytearray, memoryview), Kind.BYTES, bytes),
+    (int, ValueKind.INT, int.__index__),
+    (float, ValueKind.FLOAT, float.__float__),
+    (Decimal, ValueKind.DECIMAL, Decimal),
+    (str, ValueKind.TEXT, str.__str__),
+    ((bytes, bytearray, memoryview), ValueKind.BYTES, bytes),
     # datetime is a subclass of date, so it comes first. pandas' Timestamp and Timedelta pass here too.
-    (dt.datetime, Kind.DATETIME, None),
-    (dt.date, Kind.DATE, lambda day: dt.date(day.year, day.month, day.day)),
-    (dt.time, Kind.TIME, lambda t: dt.time(t.hour, t.minute, t.second, t.microsecond, t.tzinfo)),
-    (dt.timedelta, Kind.DURATION, None),
-    (uuid.UUID, Kind.TEXT, str),
-    (list, Kind.LIST, None),
-    (Mapping, Kind.STRUCT, dict),
+    (dt.datetime, ValueKind.DATETIME, None),
+    (dt.date, ValueKind.DATE, lambda day: dt.date(day.year, day.month, day.day)),
+    (dt.time, ValueKind.TIME, lambda t: dt.time(t.hour, t.minute, t.second, t.microsecond, t.tzinfo)),
+    (dt.timedelta, ValueKind.DURATION, None),
+    (uuid.UUID, ValueKind.TEXT, str),
+    (list, ValueKind.LIST, None),
+    (Mapping, ValueKind.STRUCT, dict),
 )
 
-_NUMPY: Final[tuple[tuple[Any, Kind, Plain], ...]] = (
-    (np.datetime64, Kind.DATETIME, None),
+_NUMPY: Final[tuple[tuple[Any, ValueKind, Plain], ...]] = (
+    (np.datetime64, ValueKind.DATETIME, None),
     # Before the integers: numpy makes timedelta64 a subclass of its signed integers.
-    (np.timedelta64, Kind.DURATION, None),
-    (np.bool_, Kind.BOOL, bool),
-    (np.integer, Kind.INT, int),
-    ((np.float16, np.float32, np.float64), Kind.FLOAT, float),
+    (np.timedelta64, ValueKind.DURATION, None),
+    (np.bool_, ValueKind.BOOL, bool),
+    (np.integer, ValueKind.INT, int),
+    ((np.float16, np.float32, np.float64), ValueKind.FLOAT, float),
 )
 
 
 @lru_cache(maxsize=512)
-def classify(kind: type) -> tuple[Kind, Plain] | None:
+def classify(kind: type) -> tuple[ValueKind, Plain] | None:
     """The kind of a type's values and how to make them plain, or None where they have no form on the wire.
 
     Named tuples and dataclasses have none: as lists they would lose their names, as structs they would not come back.
@@ -90,13 +90,13 @@ def classify(kind: type) -> tuple[Kind, Plain] | None:
     if (exact := EXACT.get(kind)) is not None:
         return exact, None
     if issubclass(kind, Enum):
-        return Kind.MEMBER, None
+        return ValueKind.MEMBER, None
     if _is_pandas_null(kind):
-        return Kind.NULL, None
+        return ValueKind.NULL, None
     if kind is np.ndarray:
-        return Kind.LIST, list
+        return ValueKind.LIST, list
     if issubclass(kind, tuple):
-        return None if hasattr(kind, "_fields") else (Kind.LIST, None)
+        return None if hasattr(kind, "_fields") else (ValueKind.LIST, None)
     for base, found, plain in (*_NUMPY, *_SUBCLASSES):
         if issubclass(kind, base):
             return found, plain

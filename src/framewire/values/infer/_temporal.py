@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from framewire.values.location import Where, name_of
+from framewire.values.location import ValueLocation, name_of
 
 _EPOCH: Final = dt.datetime(1970, 1, 1)
 _MICROSECOND: Final = dt.timedelta(microseconds=1)
@@ -41,35 +41,37 @@ def zone_of(tz: dt.tzinfo) -> tuple[str, str] | None:
     return (str(offset) if offset else _UTC), _UTC
 
 
-def build_datetimes(values: Sequence[Any], where: Where) -> Any:
+def build_datetimes(values: Sequence[Any], location: ValueLocation) -> Any:
     """``timestamp[us]``, ``timestamp[ns]`` where a value has nanoseconds; homogeneous numpy values keep their unit."""
     kinds = set(map(type, values)) - {type(None)}
     if kinds == {np.datetime64}:
-        return _build_numpy(values, where, "datetime64")
+        return _build_numpy(values, location, "datetime64")
     if kinds == {dt.datetime}:
-        return pa.array(values, pa.timestamp("us", None if _all_naive(values) else _common_zone(values, where)))
-    zone = _common_zone(values, where)
-    return _exact(values, where, _instant, lambda unit: pa.timestamp(unit, zone))
+        return pa.array(values, pa.timestamp("us", None if _all_naive(values) else _common_zone(values, location)))
+    zone = _common_zone(values, location)
+    return _exact(values, location, _instant, lambda unit: pa.timestamp(unit, zone))
 
 
-def build_durations(values: Sequence[Any], where: Where) -> Any:
+def build_durations(values: Sequence[Any], location: ValueLocation) -> Any:
     """``duration[us]``, ``duration[ns]`` where a value has nanoseconds; homogeneous numpy values keep their unit."""
     kinds = set(map(type, values)) - {type(None)}
     if kinds == {np.timedelta64}:
-        return _build_numpy(values, where, "timedelta64")
+        return _build_numpy(values, location, "timedelta64")
     if kinds == {dt.timedelta}:
         try:
             return pa.array(values, pa.duration("us"))
         except pa.ArrowInvalid:  # beyond 292,471 years: the exact path names the row
             pass
-    return _exact(values, where, _length, pa.duration)
+    return _exact(values, location, _length, pa.duration)
 
 
-def build_times(values: Sequence[Any], where: Where) -> Any:
+def build_times(values: Sequence[Any], location: ValueLocation) -> Any:
     """``time64[us]``. A time with a zone is refused: Arrow has no such type."""
     for at, value in enumerate(values):
         if value is not None and value.tzinfo is not None:
-            raise where.refuse(at, dt.time, "a time with a time zone", "Use a datetime, or value.replace(tzinfo=None).")
+            raise location.refuse(
+                at, dt.time, "a time with a time zone", "Use a datetime, or value.replace(tzinfo=None)."
+            )
     return pa.array(values, pa.time64("us"))
 
 
@@ -78,7 +80,7 @@ def _all_naive(values: Sequence[Any]) -> bool:
     return not any(map(attrgetter("tzinfo"), filter(None, values)))
 
 
-def _common_zone(values: Sequence[Any], where: Where) -> str | None:
+def _common_zone(values: Sequence[Any], location: ValueLocation) -> str | None:
     """The one zone of all values, as Arrow names it; None where they are all naive."""
     # By identity: some tzinfo classes are not hashable. An object is looked at once, with its first row.
     seen: dict[int, tuple[dt.tzinfo | None, int]] = {}
@@ -93,46 +95,48 @@ def _common_zone(values: Sequence[Any], where: Where) -> str | None:
         kind = type(values[at])
         if zone is None:
             hint = "Use a zoneinfo.ZoneInfo with a key, or value.astimezone(datetime.timezone.utc)."
-            raise where.refuse(at, kind, f"a time zone without a name ({name_of(type(tz))})", hint)
+            raise location.refuse(at, kind, f"a time zone without a name ({name_of(type(tz))})", hint)
         if count and first is not None and zone[0] != first[0]:
             what = "with and without time zone" if "" in (zone[0], first[0]) else "of different time zones"
-            raise where.refuse(at, kind, f"the column holds datetimes {what}", _ZONE_HINT)
+            raise location.refuse(at, kind, f"the column holds datetimes {what}", _ZONE_HINT)
         first = first or zone
     return (first[1] if first else None) or None
 
 
-def _exact(values: Sequence[Any], where: Where, count: Callable[..., int | None], make: Callable[[str], Any]) -> Any:
+def _exact(
+    values: Sequence[Any], location: ValueLocation, count: Callable[..., int | None], make: Callable[[str], Any]
+) -> Any:
     """Counts of nanoseconds as Python integers, then the coarser of microseconds and nanoseconds that holds all."""
-    counts = [None if value is None else count(value, at, where) for at, value in enumerate(values)]
+    counts = [None if value is None else count(value, at, location) for at, value in enumerate(values)]
     unit = "ns" if any(c is not None and c % 1000 for c in counts) else "us"
     per_unit = _NS[unit]
     scaled = [None if c is None else c // per_unit for c in counts]
     for at, c in enumerate(scaled):
         if c is not None and not _NAT < c < -_NAT:
             why = f"{name_of(type(values[at]))} outside the range of {make(unit)}"
-            raise where.refuse(at, type(values[at]), why, "Leave out the nanoseconds, or use text.")
+            raise location.refuse(at, type(values[at]), why, "Leave out the nanoseconds, or use text.")
     return pa.array(scaled, pa.int64()).view(make(unit))
 
 
-def _instant(value: Any, at: int, where: Where) -> int | None:
+def _instant(value: Any, at: int, location: ValueLocation) -> int | None:
     """Nanoseconds since 1970 in UTC, or since 1970's wall clock for a naive value; None for not-a-time."""
     if isinstance(value, np.datetime64):
         unit, step = np.datetime_data(value.dtype)
         if np.isnat(value):
             return None
         if unit == "D":
-            raise where.refuse(at, np.datetime64, "a date beside datetimes", "Make them all dates or all datetimes.")
+            raise location.refuse(at, np.datetime64, "a date beside datetimes", "Make them all dates or all datetimes.")
         if unit == "W":  # of fixed length, but it says less than a day does
-            raise _bad_unit(value, at, where)
-        return _numpy_count(value, unit, step, at, where)
+            raise _bad_unit(value, at, location)
+        return _numpy_count(value, unit, step, at, location)
     if (exact := getattr(value, "asm8", None)) is not None:  # pandas' Timestamp, in UTC where it has a zone
-        return _instant(exact, at, where)
+        return _instant(exact, at, location)
     offset = value.utcoffset() or dt.timedelta(0)
     microseconds: int = ((value.replace(tzinfo=None) - _EPOCH) - offset) // _MICROSECOND
     return microseconds * 1000
 
 
-def _length(value: Any, at: int, where: Where) -> int | None:
+def _length(value: Any, at: int, location: ValueLocation) -> int | None:
     """Nanoseconds of a duration; None for not-a-time."""
     exact = value if isinstance(value, np.timedelta64) else getattr(value, "asm8", None)
     if exact is None:
@@ -141,22 +145,22 @@ def _length(value: Any, at: int, where: Where) -> int | None:
     if np.isnat(exact):
         return None
     unit, step = np.datetime_data(exact.dtype)
-    return _numpy_count(exact, unit, step, at, where)
+    return _numpy_count(exact, unit, step, at, location)
 
 
-def _numpy_count(value: Any, unit: str, step: int, at: int, where: Where) -> int:
+def _numpy_count(value: Any, unit: str, step: int, at: int, location: ValueLocation) -> int:
     per_unit = _NS.get(unit) or _LONGER.get(unit)
     if per_unit is None:
-        raise _bad_unit(value, at, where)
+        raise _bad_unit(value, at, location)
     return int(value.astype(np.int64)) * step * per_unit
 
 
-def _bad_unit(value: Any, at: int, where: Where) -> Exception:
+def _bad_unit(value: Any, at: int, location: ValueLocation) -> Exception:
     kind = f"numpy.{value.dtype}"
-    return where.refuse(at, kind, f"a {kind}, a unit without a form on the wire", "Use D, s, ms, us or ns.")
+    return location.refuse(at, kind, f"a {kind}, a unit without a form on the wire", "Use D, s, ms, us or ns.")
 
 
-def _build_numpy(values: Sequence[Any], where: Where, kind: str) -> Any:
+def _build_numpy(values: Sequence[Any], location: ValueLocation, kind: str) -> Any:
     """Scalars of one unit keep it; of several, or of a longer one, become the unit that holds all exactly."""
     units = {np.datetime_data(v.dtype) for v in values if v is not None and not np.isnat(v)}
     is_instant = kind == "datetime64"
@@ -168,5 +172,5 @@ def _build_numpy(values: Sequence[Any], where: Where, kind: str) -> Any:
         nat = getattr(np, kind)("NaT")
         return pa.array(np.array([nat if v is None else v for v in values], dtype=f"{kind}[{unit}]"))
     if is_instant:
-        return _exact(values, where, _instant, pa.timestamp)
-    return _exact(values, where, _length, pa.duration)
+        return _exact(values, location, _instant, pa.timestamp)
+    return _exact(values, location, _length, pa.duration)

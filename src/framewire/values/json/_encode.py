@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import math
 from base64 import b64encode
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from itertools import pairwise, repeat
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from framewire.arrow.items import Spans, as_list, decode_runs
+from framewire.arrow.nested import children
+from framewire.arrow.ranges import out_of_range
+from framewire.arrow.types import TICKS
 from framewire.errors import UnsupportedTypeError
-from framewire.values.json._times import UNITS, dates_to_text, duration_text, times_to_text, timestamps_to_text
+from framewire.values.json._times import dates_to_text, duration_text, times_to_text, timestamps_to_text, year_range
+from framewire.values.location import ValueLocation
 from framewire.wire import MAX_SAFE_INTEGER
 
 if TYPE_CHECKING:
     from framewire.typing import JSONValue
 
-__all__ = ["encode_column", "encode_rows"]
+__all__ = ["encode_column", "encode_rows", "non_finite_text"]
 
 _types = pa.types
 
 
-def encode_column(array: pa.Array | pa.ChunkedArray) -> list[JSONValue]:
+def encode_column(array: pa.Array | pa.ChunkedArray, *, name: str, first_row: int = 0) -> list[JSONValue]:
     """One JSON value for each row.
 
     ======================= ==============================================================================
@@ -34,9 +41,10 @@ def encode_column(array: pa.Array | pa.ChunkedArray) -> list[JSONValue]:
     floats                  number (float32, float16: the shortest that reads back to the same value);
                             ``"NaN"``, ``"Infinity"``, ``"-Infinity"``
     decimals                text, ``"1.20"``
-    date                    ``"2013-01-01"``
+    date                    ``"2013-01-01"``; years 1 to 9999
     time                    ``"05:00:00.250"``
-    timestamp               ``"2013-01-01T05:00:00"``; with a time zone the same instant in UTC, ``...Z``
+    timestamp               ``"2013-01-01T05:00:00"``; with a time zone the same instant in UTC, ``...Z``;
+                            years 1 to 9999
     duration                ``"PT-3.5S"``
     string                  text
     binary, fixed size too  base64 text
@@ -49,54 +57,57 @@ def encode_column(array: pa.Array | pa.ChunkedArray) -> list[JSONValue]:
 
     Args:
         array: A column of any type but unions and intervals.
+        name: The column's name, for errors.
+        first_row: Row of the table that the column begins at, for errors.
 
     Raises:
         UnsupportedTypeError: The type (or one inside it) has no JSON form.
+        UnsupportedValueError: A date or timestamp is outside the years 1 to 9999; names column and row.
     """
-    if isinstance(array, pa.ChunkedArray):
-        return [value for chunk in array.chunks for value in _encode(chunk)]
-    return _encode(array)
+    column = array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
+    if (outside := out_of_range(column, year_range)) is not None:
+        raise ValueLocation(name + outside.path).refuse(
+            first_row + outside.row,
+            str(outside.dtype),
+            f"a {outside.dtype} outside the years 1 to 9999, which has no JSON form",
+            "Send the column as Arrow (mode='async', and not in abstract_domains), or cast it to integers or text.",
+        )
+    return [value for chunk in column.chunks for value in _encode(chunk)]
 
 
-def encode_rows(table: pa.Table) -> list[dict[str, JSONValue]]:
-    """One object for each row, keys in column order; a table without columns gives as many empty objects as rows."""
+def encode_rows(table: pa.Table, *, first_row: int = 0) -> list[dict[str, JSONValue]]:
+    """One object for each row, keys in column order; a table without columns gives as many empty objects as rows.
+
+    Args:
+        table: Columns as :func:`encode_column` takes them.
+        first_row: Row that errors call the first one, for a slice of a larger table.
+
+    Raises:
+        UnsupportedTypeError, UnsupportedValueError: As :func:`encode_column`.
+    """
     if table.num_columns == 0:
         return [{} for _ in range(table.num_rows)]
     names = table.column_names
-    columns = (encode_column(column) for column in table.columns)
+    columns = (
+        encode_column(column, name=name, first_row=first_row) for name, column in zip(names, table.columns, strict=True)
+    )
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def _encode(array: pa.Array) -> list[Any]:
-    kind = array.type
-    if isinstance(kind, pa.BaseExtensionType):
-        return _encode(array.storage)
-    if _types.is_dictionary(kind):
-        values = _encode(array.dictionary)
-        return [None if code is None else values[code] for code in array.indices.to_pylist()]
-    if _types.is_run_end_encoded(kind):
-        return _encode(pc.run_end_decode(array))
-    if _types.is_nested(kind):
-        return _encode_nested(array)
-    if _types.is_null(kind) or _types.is_boolean(kind) or _is_text(kind):
-        return list(array.to_pylist())
-    if _types.is_integer(kind):
-        return _integers(array)
-    if _types.is_floating(kind):
-        return _floats(array)
-    if _types.is_decimal(kind):
-        return _decimals(array)
-    if _types.is_temporal(kind):
-        return _temporal(array)
-    if _types.is_binary(kind) or _types.is_large_binary(kind) or _types.is_binary_view(kind):
-        return _base64(array)
-    if _types.is_fixed_size_binary(kind):
-        return _base64(array)
-    raise UnsupportedTypeError(f"Type {kind} has no JSON form.", hint="Cast the column to a plain type first.")
+    for is_kind, encode in _ENCODERS:
+        if is_kind(array.type):
+            return encode(array)
+    raise UnsupportedTypeError(f"Type {array.type} has no JSON form.", hint="Cast the column to a plain type first.")
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(_types.is_string(kind) or _types.is_large_string(kind) or _types.is_string_view(kind))
+def _plain(array: pa.Array) -> list[Any]:
+    return list(array.to_pylist())
+
+
+def _dictionary(array: pa.Array) -> list[Any]:
+    values = _encode(array.dictionary)
+    return [None if code is None else values[code] for code in array.indices.to_pylist()]
 
 
 def _base64(array: pa.Array) -> list[str | None]:
@@ -118,10 +129,11 @@ def _floats(array: pa.Array) -> list[Any]:
     values: list[Any] = wide.to_pylist()
     if pc.all(pc.is_finite(wide), min_count=0).as_py():
         return values
-    return [value if value is None or math.isfinite(value) else _non_finite(value) for value in values]
+    return [value if value is None or math.isfinite(value) else non_finite_text(value) for value in values]
 
 
-def _non_finite(value: float) -> str:
+def non_finite_text(value: float) -> str:
+    """Write NaN or an infinity, for which JSON has no number."""
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
@@ -151,56 +163,71 @@ def _decimals(array: pa.Array) -> list[str | None]:
     return [None if value is None else format(value, "f") for value in array.to_pylist()]  # never an exponent
 
 
-def _temporal(array: pa.Array) -> list[str | None]:
-    kind = array.type
-    if _types.is_date(kind):
-        return dates_to_text(array)
-    if _types.is_time(kind):
-        return times_to_text(array)
-    if _types.is_timestamp(kind):
-        return timestamps_to_text(array)
-    if _types.is_duration(kind):
-        ticks, per_second = array.view(pa.int64()).to_pylist(), UNITS[kind.unit]
-        return [None if value is None else duration_text(value, per_second) for value in ticks]
-    raise UnsupportedTypeError(
-        f"Type {kind} has no JSON form.", hint="Publish months, days and nanoseconds as columns."
-    )
+def _durations(array: pa.Array) -> list[str | None]:
+    ticks, per_second = array.view(pa.int64()).to_pylist(), TICKS[array.type.unit]
+    return [None if value is None else duration_text(value, per_second) for value in ticks]
 
 
-def _encode_nested(array: pa.Array) -> list[Any]:
-    kind = array.type
-    if _types.is_union(kind):
-        raise UnsupportedTypeError(f"Type {kind} has no JSON form.", hint="Publish one column for each kind of value.")
-    valid: list[bool] = array.is_valid().to_pylist()
-    if _types.is_struct(kind):
-        return [row if keep else None for row, keep in zip(_objects(array), valid, strict=True)]
-    if _types.is_fixed_size_list(kind):
-        size, first = kind.list_size, array.offset
-        items = _encode(array.values.slice(first * size, len(array) * size))
-        return [items[row * size : (row + 1) * size] if keep else None for row, keep in enumerate(valid)]
-    if _types.is_list_view(kind) or _types.is_large_list_view(kind):
-        starts, sizes, base = array.offsets.to_pylist()[: len(array)], array.sizes.to_pylist(), 0
-        items = _encode(array.values)
-        ends = [start + size for start, size in zip(starts, sizes, strict=True)]
-    else:
-        bounds = array.offsets.to_pylist()
-        base = bounds[0]
-        items = _encode(array.values.slice(base, bounds[-1] - base))
-        starts, ends = bounds[:-1], bounds[1:]
-    if _types.is_map(kind):
-        items = [{"key": key, "value": value} for key, value in (entry.values() for entry in items)]
-    spans = zip(starts, ends, valid, strict=True)
-    return [items[start - base : end - base] if keep else None for start, end, keep in spans]
-
-
-def _objects(array: pa.Array) -> list[dict[str, Any]]:
-    names = [array.type.field(i).name for i in range(array.type.num_fields)]
+def _structs(array: pa.Array) -> list[Any]:
+    names = [field.name for field in array.type]
     if len(set(names)) != len(names):
         raise UnsupportedTypeError(
             f"Type {array.type} has two fields of one name, which a JSON object cannot have.",
             hint="Rename one of the fields.",
         )
-    if not names:
-        return [{} for _ in range(len(array))]
-    columns = [_encode(array.field(i)) for i in range(len(names))]
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    columns = [_encode(child) for child in children(array)]
+    rows = zip(*columns, strict=True) if names else repeat((), len(array))
+    valid = array.is_valid().to_pylist()
+    return [dict(zip(names, row, strict=True)) if keep else None for row, keep in zip(rows, valid, strict=True)]
+
+
+def _lists(array: pa.Array) -> list[Any]:
+    """Lists of all kinds, and maps as lists of their entries."""
+    lists = as_list(array)
+    spans = Spans(lists)
+    items, offsets = _encode(spans.gather(lists.values)), spans.offsets.tolist()
+    valid = array.is_valid().to_pylist()
+    spans_and_valid = zip(pairwise(offsets), valid, strict=True)
+    return [items[start:stop] if keep else None for (start, stop), keep in spans_and_valid]
+
+
+def _maps(array: pa.Array) -> list[Any]:
+    return [
+        None if entries is None else [dict(zip(("key", "value"), entry.values(), strict=True)) for entry in entries]
+        for entries in _lists(array)
+    ]
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return _types.is_nested(kind) and not _types.is_union(kind)
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    tests = (_types.is_binary, _types.is_large_binary, _types.is_binary_view, _types.is_fixed_size_binary)
+    return any(test(kind) for test in tests)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    tests = (_types.is_null, _types.is_boolean, _types.is_string, _types.is_large_string, _types.is_string_view)
+    return any(test(kind) for test in tests)
+
+
+_Encoder = Callable[[Any], list[Any]]
+_ENCODERS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Encoder], ...]] = (
+    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda array: _encode(array.storage)),
+    (_types.is_dictionary, _dictionary),
+    (_types.is_run_end_encoded, lambda array: _encode(decode_runs(array))),
+    (_types.is_struct, _structs),
+    (_types.is_map, _maps),
+    (_is_list, _lists),
+    (_is_plain, _plain),
+    (_types.is_integer, _integers),
+    (_types.is_floating, _floats),
+    (_types.is_decimal, _decimals),
+    (_types.is_date, dates_to_text),
+    (_types.is_time, times_to_text),
+    (_types.is_timestamp, timestamps_to_text),
+    (_types.is_duration, _durations),
+    (_is_binary, _base64),
+)
+"""How each type is encoded; the first entry that applies."""
