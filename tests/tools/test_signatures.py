@@ -17,7 +17,9 @@ from framewire import S2SPServer, SignatureError
 from framewire.tools._signature import Function
 
 if TYPE_CHECKING:
+    import pandas as pd
     import pyarrow as guarded_pa
+    import pyarrow as pa
     from mcp.server.mcpserver import Context as GuardedContext
     from nowhere import Missing  # type: ignore[import-not-found]
     from pandas import DataFrame as PandasFrame
@@ -84,14 +86,14 @@ def test_context_is_injected_and_hidden_however_it_is_written(server: S2SPServer
         return [{"id": str(ctx.request_id is not None)}]
 
     @server.sd_resource_tool
-    def guarded(ctx: GuardedContext[Any, Any] | None = None) -> list[dict[str, Any]]:
+    def optional(ctx: Context[Any, Any] | None = None) -> list[dict[str, Any]]:
         return [{"id": str(ctx is not None)}]
 
     @server.sd_consumer_tool
     async def consumer(ctx: Context[Any, Any], rows: pl.DataFrame) -> str:
         return f"{rows.height} {ctx.request_id is not None}"
 
-    for name in ("plain", "guarded"):
+    for name in ("plain", "optional"):
         assert "ctx" not in properties(server, name)
         assert call(server, name).structured_content == {"result": [{"id": "True"}]}
     assert "ctx" not in properties(server, "consumer")
@@ -100,27 +102,54 @@ def test_context_is_injected_and_hidden_however_it_is_written(server: S2SPServer
     assert call(server, "plain", ctx="mine").is_error
 
 
-def test_guarded_and_unresolvable_annotations_work(server: S2SPServer, call: Call) -> None:
-    @server.sd_resource_tool
-    def resource(what: Missing = 7, n: int = 1) -> Missing:
-        return [{"what": what, "n": n}]
-
+def test_frames_of_guarded_imports_are_known_by_their_usual_names(server: S2SPServer, call: Call) -> None:
     @server.sd_consumer_tool
-    def takes_arrow(table: guarded_pa.Table, what: Missing = None) -> str:
+    def takes_arrow(table: pa.Table) -> str:
         return type(table).__module__
 
     @server.sd_consumer_tool
-    def takes_pandas(table: PandasFrame) -> str:
+    def takes_pandas(table: pd.DataFrame | None) -> str:
         return type(table).__module__
 
-    assert properties(server, "resource")["n"]["type"] == "integer"
-    assert "type" not in properties(server, "resource")["what"]
-    assert call(server, "resource", what={"any": ["thing"]}, n="3").structured_content == {
-        "result": [{"what": {"any": ["thing"]}, "n": 3}]
-    }
     rows = [{"_row_id": 0, "a": 1}]
     assert call(server, "takes_arrow", body_data=rows).structured_content == {"result": "pyarrow.lib"}
     assert call(server, "takes_pandas", body_data=rows).structured_content == {"result": "pandas"}
+
+
+def test_a_name_that_does_not_exist_at_run_time_fails_at_decoration(server: S2SPServer) -> None:
+    def missing(what: Missing = 7) -> list[dict[str, Any]]:
+        return []
+
+    def aliased(table: guarded_pa.Table) -> str:
+        return ""
+
+    def from_import(table: PandasFrame) -> str:
+        return ""
+
+    def context(rows: pl.DataFrame, ctx: GuardedContext[Any, Any] | None = None) -> str:
+        return ""
+
+    functions: list[tuple[Any, str, str]] = [
+        (missing, "what", "Missing"),
+        (aliased, "table", "guarded_pa"),
+        (from_import, "table", "PandasFrame"),
+        (context, "ctx", "GuardedContext"),
+    ]
+    for function, parameter, name in functions:
+        for decorate in (server.sd_resource_tool(), server.sd_consumer_tool()):
+            with pytest.raises(SignatureError, match=f"parameter '{parameter}' of '{function.__name__}'") as caught:
+                decorate(function)
+            assert f"name '{name}' is not defined" in caught.value.message
+            assert "Import what it names at run time" in caught.value.hint
+    assert asyncio.run(server.list_tools()) == []
+
+
+def test_a_return_annotation_that_does_not_exist_at_run_time_is_left_out(server: S2SPServer, call: Call) -> None:
+    @server.sd_resource_tool
+    def resource(n: int = 1) -> Missing:
+        return [{"n": n}]
+
+    assert call(server, "resource", n="3").structured_content == {"result": [{"n": 3}]}
 
 
 def test_partials_methods_and_callable_objects(server: S2SPServer, call: Call) -> None:
@@ -205,7 +234,6 @@ def test_frame_parameter_rules() -> None:
     def by_name(top, rows) -> None: ...  # type: ignore[no-untyped-def]
     def first_free(top: int, ctx: Context[Any, Any], data) -> None: ...  # type: ignore[no-untyped-def]
     def named_among_two(rows: pl.DataFrame, base: pl.DataFrame) -> None: ...
-    def unresolvable(rows: Missing) -> None: ...
 
     chosen: dict[Any, Any] = {
         annotated: ("data", Form.POLARS_LAZY),
@@ -213,7 +241,6 @@ def test_frame_parameter_rules() -> None:
         by_name: ("rows", FORMS[0]),
         first_free: ("data", FORMS[0]),
         named_among_two: ("rows", Form.POLARS_FRAME),
-        unresolvable: ("rows", Form.POLARS_FRAME),
     }
     for function, expected in chosen.items():
         assert frame_parameter(Function.read(function)) == expected, function

@@ -81,7 +81,7 @@ def frame_parameter(function: Function) -> tuple[str, Form]:
                 f"The function {function.name!r} has several parameters that could take the frame: {listed}.",
                 hint=f"Annotate one with a frame type, or call it {_DEFAULT_NAME!r}.",
             )
-    free = [n for n, p in function.parameters.items() if n != function.context and _is_open(function, p)]
+    free = [n for n, p in function.parameters.items() if n != function.context and _is_open(p)]
     if _DEFAULT_NAME in free:
         return _DEFAULT_NAME, FORMS[0]
     unannotated = [n for n in free if function.parameters[n].annotation is function.parameters[n].empty]
@@ -93,6 +93,6 @@ def frame_parameter(function: Function) -> tuple[str, Form]:
     )
 
 
-def _is_open(function: Function, parameter: inspect.Parameter) -> bool:
+def _is_open(parameter: inspect.Parameter) -> bool:
     """Whether the parameter's annotation, if any, says nothing of what it takes."""
-    return parameter.annotation in (parameter.empty, Any) or parameter.name in function.unresolved
+    return parameter.annotation in (parameter.empty, Any)

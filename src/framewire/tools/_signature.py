@@ -27,17 +27,14 @@ class Function:
     Attributes:
         call: The function itself.
         name: Its name, for messages and as the tool's default name.
-        parameters: Its parameters with resolved annotations: ``Any`` where one could not be resolved, ``empty`` where
-            none was written.
-        unresolved: Names of the parameters whose annotation could not be resolved.
-        returns: Resolved return annotation, or ``inspect.Signature.empty``.
+        parameters: Its parameters with resolved annotations, ``empty`` where none was written.
+        returns: Resolved return annotation; ``inspect.Signature.empty`` where none was written or it cannot be resolved.
         context: Name of the parameter that takes the MCP ``Context``, if any.
     """
 
     call: Callable[..., Any]
     name: str
     parameters: Mapping[str, inspect.Parameter]
-    unresolved: frozenset[str]
     returns: Any
     context: str | None
 
@@ -46,12 +43,12 @@ class Function:
         """Read ``fn``'s signature.
 
         Raises:
-            SignatureError: It takes ``*args`` or ``**kwargs``: a tool's parameters have names.
+            SignatureError: It takes ``*args`` or ``**kwargs`` (a tool's parameters have names), or a parameter's
+                annotation cannot be evaluated.
         """
         name = str(getattr(fn, "__name__", None) or getattr(_annotations.target(fn), "__name__", type(fn).__name__))
         signature = _annotations.signature_of(fn)
         parameters: dict[str, inspect.Parameter] = {}
-        unresolved = set()
         context = None
         for parameter in signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -61,17 +58,17 @@ class Function:
                 )
             annotation = parameter.annotation
             if annotation is not parameter.empty:
-                annotation, known = _annotations.resolve(annotation, fn)
-                if not known:
-                    unresolved.add(parameter.name)
+                annotation = _resolved(parameter, name, fn)
                 if context is None and _takes_context(annotation):
                     context, annotation = parameter.name, Context
             parameters[parameter.name] = parameter.replace(annotation=annotation)
         returns = signature.return_annotation
         if returns is not signature.empty:
-            returns, known = _annotations.resolve(returns, fn)
-            returns = returns if known else signature.empty
-        return cls(fn, name, parameters, frozenset(unresolved), returns, context)
+            try:
+                returns = _annotations.resolve(returns, fn)
+            except Exception:  # as below; the result is then converted as it is
+                returns = signature.empty
+        return cls(fn, name, parameters, returns, context)
 
     def without(self, name: str) -> Function:
         """The same function with one parameter out of the tool's sight (it is filled in by framewire)."""
@@ -90,6 +87,18 @@ class Function:
             return await self.call(*positional, **keywords)
         value = await anyio.to_thread.run_sync(partial(self.call, *positional, **keywords))
         return await value if inspect.isawaitable(value) else value
+
+
+def _resolved(parameter: inspect.Parameter, name: str, fn: Callable[..., Any]) -> Any:
+    try:
+        return _annotations.resolve(parameter.annotation, fn)
+    except Exception as exc:  # an annotation is an expression: it can raise anything
+        raise SignatureError(
+            f"The annotation {parameter.annotation!r} of the parameter {parameter.name!r} of {name!r} cannot be evaluated: "
+            f"{exc}.",
+            hint="Import what it names at run time, at module level, not under `if TYPE_CHECKING:`. "
+            "Only pl., pa. and pd. are known without an import.",
+        ) from exc
 
 
 def _takes_context(annotation: Any) -> bool:
