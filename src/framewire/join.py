@@ -1,7 +1,7 @@
-"""Join: the fetched body and the columns that the agent added, on ``_row_id``; and the renaming of both.
+"""Joins the fetched body with the columns that the agent added, on ``_row_id``, and renames the columns of both.
 
 ``abstract_data`` is written by a model, so every departure from the rule is an error that says which row and what to
-do: never a shorter table, a guessed id or a value that quietly lost to another.
+do: never a shorter table, a guessed id or a value that is dropped in silence.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _UNKNOWN: Final = {
 
 @dataclass(frozen=True)
 class AgentRows:
-    """What ``abstract_data`` holds, column by column.
+    """The rows of ``abstract_data``, column by column.
 
     Attributes:
         ids: The rows' ``_row_id`` values, unique, in the order in which the agent gave them.
@@ -51,29 +51,21 @@ class AgentRows:
 
 
 def parse_abstract(abstract_data: str | Sequence[Any] | Mapping[str, Any] | None) -> AgentRows | None:
-    """Read ``abstract_data``: a JSON text, or the list that an SDK already parsed from one.
+    """Read ``abstract_data``: JSON text, or the list that an SDK already parsed from it.
 
     The whole reply of a resource tool (a JSON object with the key ``abstract``) stands for its ``abstract``.
     Row ids may be integers, whole floats (``3.0``) or digits in text (``"3"``).
 
     Returns:
-        The rows, or None when nothing was given (``""``). ``"[]"`` is no rows, which is something else.
+        The rows, or None when nothing was given (``""``). ``"[]"`` differs: it selects no rows.
 
     Raises:
         ArgumentError: Not JSON, not an array of objects, or a ``_row_id`` that is missing, malformed or repeated; the
             message names the position (from 0) and the id.
     """
-    rows: Any = abstract_data
-    if isinstance(rows, str):
-        if not rows.strip():
-            return None
-        rows = _loads(rows, "abstract_data", _ROWS_HINT)
-    if rows is None and abstract_data is None:
+    if abstract_data is None or (isinstance(abstract_data, str) and not abstract_data.strip()):
         return None
-    if isinstance(rows, Mapping) and _ABSTRACT in rows:
-        rows = rows[_ABSTRACT]
-    if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes, bytearray)):
-        raise ArgumentError(f"abstract_data is {_kind(rows)}, not an array of rows.", hint=_ROWS_HINT)
+    rows = _rows_in(abstract_data)
     seen: dict[int, int] = {}
     columns: dict[str, list[Any]] = {}
     for position, row in enumerate(rows):
@@ -81,7 +73,7 @@ def parse_abstract(abstract_data: str | Sequence[Any] | Mapping[str, Any] | None
         if (first := seen.setdefault(row_id, position)) != position:
             raise ArgumentError(
                 f"abstract_data holds {ROW_ID} {row_id} twice, at positions {first} and {position}.",
-                hint="Give each row once. To repeat a row, name it twice in row_ids.",
+                hint="Give each row once. To repeat a row, give its id twice in row_ids.",
             )
         for name in row:
             if name not in columns and name != ROW_ID:
@@ -91,6 +83,16 @@ def parse_abstract(abstract_data: str | Sequence[Any] | Mapping[str, Any] | None
     return AgentRows(list(seen), columns)
 
 
+def _rows_in(abstract_data: Any) -> Sequence[Any]:
+    is_text = isinstance(abstract_data, str)
+    rows = _loads(abstract_data, "abstract_data", _ROWS_HINT) if is_text else abstract_data
+    if isinstance(rows, Mapping) and _ABSTRACT in rows:
+        rows = rows[_ABSTRACT]
+    if not isinstance(rows, Sequence) or isinstance(rows, (str, bytes, bytearray)):
+        raise ArgumentError(f"abstract_data is {_kind(rows)}, not an array of rows.", hint=_ROWS_HINT)
+    return rows
+
+
 def join(
     body: pa.Table,
     agent: AgentRows | None,
@@ -98,13 +100,13 @@ def join(
     selected: Literal["agent", "rows"],
     declared: Mapping[str, pa.DataType] | None = None,
 ) -> pa.Table:
-    """Left join of ``body`` with the columns that the agent added.
+    """Left-join ``body`` with the columns that the agent added.
 
     Args:
         body: n rows, first column ``_row_id`` (int64, not null). Under ``rows`` its order and repeated rows are kept.
         agent: What the agent passed; None adds nothing.
         selected: ``rows`` when ``row_ids`` or ``where`` chose the rows: they are kept as they are, and a row that the
-            agent did not mention has null in the agent's columns. ``agent`` when the agent's ids choose: the answer has
+            agent did not mention has null in the agent's columns. ``agent`` when the agent's ids choose: the result has
             exactly these rows in this order (no copy when the body already has them so).
         declared: Types of columns that are absent from the body (inline bodies): the agent's values are cast to them.
 
@@ -114,7 +116,7 @@ def join(
 
     Raises:
         ArgumentError: An id that is not in the body (the message names it), a body that repeats an id under ``agent``,
-            or an added column whose values have no one exact type.
+            or an added column whose values have no common exact type.
     """
     if agent is None:
         return body
@@ -135,7 +137,7 @@ def join(
 
 
 def parse_mapping(mapping: str | Mapping[str, str] | None) -> dict[str, str]:
-    """Read ``column_mapping``: a JSON object (as text, or already parsed) from old column name to new; ``""`` is none.
+    """Read ``column_mapping``: a JSON object (as text, or already parsed) from old column name to new; ``""`` is empty.
 
     Raises:
         ArgumentError: Not a JSON object of text to text; the message names the entry.
@@ -154,7 +156,7 @@ def parse_mapping(mapping: str | Mapping[str, str] | None) -> dict[str, str]:
 
 
 def rename(table: pa.Table, mapping: Mapping[str, str]) -> pa.Table:
-    """Rename columns, all at once, so that ``{"a": "b", "b": "a"}`` swaps two. No data is copied.
+    """Rename columns simultaneously: ``{"a": "b", "b": "a"}`` swaps two. No data is copied.
 
     Raises:
         UnknownColumnError: The mapping names a column that the table does not have.
@@ -166,7 +168,7 @@ def rename(table: pa.Table, mapping: Mapping[str, str]) -> pa.Table:
 
 
 def new_names(names: Sequence[str], mapping: Mapping[str, str]) -> list[str]:
-    """The new name of each column, by the rule and with the errors of :func:`rename`."""
+    """Return the new name of each column, by the rule and with the errors of :func:`rename`."""
     available = set(names)
     for old, new in mapping.items():
         if old not in available:
@@ -191,7 +193,7 @@ def new_names(names: Sequence[str], mapping: Mapping[str, str]) -> list[str]:
 
 
 def _row_id_of(row: Any, position: int) -> int:
-    """The row's id as an int, by the written rule."""
+    """Return the row's id as an int: a whole number, a whole float, or digits in text."""
     if not isinstance(row, Mapping):
         raise ArgumentError(f"Row {position} of abstract_data is {_kind(row)}, not an object.", hint=_ROWS_HINT)
     if ROW_ID not in row:
@@ -218,19 +220,19 @@ def _row_id_of(row: Any, position: int) -> int:
 def _column_name(name: Any, position: int) -> str:
     if not isinstance(name, str) or not name or not infer.is_unicode(name):
         raise ArgumentError(
-            f"Row {position} of abstract_data has a key that is no column name ({_kind(name)}).",
+            f"Row {position} of abstract_data has a key that is not a column name ({_kind(name)}).",
             hint="Name every column that you add with ordinary text.",
         )
     return name
 
 
 def _positions(body_ids: pa.ChunkedArray, ids: pa.Array, selected: Literal["agent", "rows"]) -> pa.Array | None:
-    """For each row of the body its place among the agent's rows, or null; None where both are the same rows in order.
+    """Return each body row's position among the agent's rows, or null; None where both are the same rows in order.
 
-    The agent's ids, which are few, are what is hashed: the body is passed over once.
+    The hash table is built from the agent's ids, which are few; the body is read once.
     """
     if len(body_ids) == len(ids) and body_ids.equals(pa.chunked_array([ids])):
-        return None  # the common case: it was fetched so
+        return None  # the common case: the body was fetched by these ids
     positions = pc.index_in(body_ids, value_set=ids).combine_chunks()
     found = positions.unique().drop_null()
     if len(found) < len(ids):
@@ -241,7 +243,7 @@ def _positions(body_ids: pa.ChunkedArray, ids: pa.Array, selected: Literal["agen
 
 
 def _rows_of(body: pa.Table, ids: pa.Array) -> pa.Table:
-    """The body's rows with these ids, in their order. All ids are known to be there."""
+    """Return the body's rows with these ids, in the order of ``ids``. All ids are known to be in the body."""
     body_ids = body.column(ROW_ID)
     if (distinct := pc.count_distinct(body_ids).as_py()) != len(body_ids):
         raise ArgumentError(
@@ -256,7 +258,7 @@ def _rows_of(body: pa.Table, ids: pa.Array) -> pa.Table:
 
 
 def _added_column(name: str, values: list[Any], declared: pa.DataType | None) -> Any:
-    """One column of the agent's as Arrow: of the declared type, or of the type that all its values have."""
+    """Convert one of the agent's columns to the declared type, or to the type that all its values have."""
     if declared is not None:
         return json_values.decode_column(values, declared, name=name)
     try:
@@ -266,7 +268,7 @@ def _added_column(name: str, values: list[Any], declared: pa.DataType | None) ->
 
 
 def _take(column: Any, positions: Any) -> Any:
-    """The rows at ``positions`` (null for a row of nulls) of any column, in one chunk."""
+    """Take the rows at ``positions`` (null gives a row of nulls) of any column, in one chunk."""
     if isinstance(column, pa.ChunkedArray):
         # Only inline bodies and the agent's own columns get here: both fit in a tool call.
         column = column.combine_chunks()
@@ -277,7 +279,7 @@ def _take(column: Any, positions: Any) -> Any:
 
 
 def _loads(text: str, argument: str, hint: str) -> Any:
-    """``json.loads``, refusing objects that repeat a key (the standard library keeps the last one in silence)."""
+    """Parse JSON, refusing objects that repeat a key (the standard library keeps the last one in silence)."""
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(items)
@@ -301,13 +303,13 @@ def _loads(text: str, argument: str, hint: str) -> Any:
 
 
 def _kind(value: Any) -> str:
-    """What a value is, in JSON's words, without the value."""
+    """Name a value's kind in JSON's terms, without showing the value."""
     if value is None:
         return "null"
     for types, kind in (
         (bool, "a boolean"),
         ((int, float), "a number"),
-        (str, "an empty text" if value == "" else "a text"),
+        (str, "empty text" if value == "" else "text"),
         (Mapping, "an object"),
         (Sequence, "an array"),
     ):

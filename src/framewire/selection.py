@@ -1,4 +1,4 @@
-"""Which rows: ids and inclusive ranges as they are written, checked against a table, as runs or indices.
+"""Selections of rows and columns: ids and inclusive ranges, checked against a table, as runs or indices.
 
 A selection keeps its order and its duplicates. It is held as runs (start, stop) in two numpy arrays, so that ``"0-9999999"``
 costs as little as one id and nothing is expanded before its size has been checked.
@@ -34,7 +34,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class RowSpec:
-    """Row ids as asked for, not yet checked against a table.
+    """Requested row ids, not yet checked against a table.
 
     Attributes:
         starts: First row of each run, int64.
@@ -46,20 +46,20 @@ class RowSpec:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no row is asked for."""
+        """Whether the selection is of no rows."""
         return len(self.starts) == 0
 
     @property
     def is_open(self) -> bool:
-        """Whether a range runs to the end of a table that is not known yet."""
+        """Whether a range runs to the end of a table whose size is not known yet."""
         return bool((self.lasts == _OPEN).any())
 
     def count(self) -> int | None:
-        """Rows asked for, duplicates counted; None while a range is open."""
+        """Return the number of requested rows, duplicates counted; None while a range is open."""
         return None if self.is_open else _total(self.starts, self.lasts + 1)
 
     def to_wire(self) -> list[int | str]:
-        """The JSON form, neighbouring ids joined into ranges (``[0, 1, 2, 9]`` becomes ``["0-2", 9]``)."""
+        """Return the JSON form, adjacent ids joined into ranges (``[0, 1, 2, 9]`` becomes ``["0-2", 9]``)."""
         starts, lasts = _merge(self.starts, self.lasts)
         if (starts == lasts).all():
             singles: list[int | str] = starts.tolist()
@@ -70,26 +70,26 @@ class RowSpec:
         ]
 
     def expand(self) -> Ints:
-        """Every id in order, int64. Only for closed specs whose ``count`` has been checked."""
+        """Return every id in order, int64. Only for closed specs whose ``count`` has been checked."""
         return _expand(self.starts, self.lasts + 1)
 
     def split(self, rows: int) -> list[RowSpec]:
-        """Cut a closed spec into pieces of at most ``rows`` rows each, in order."""
+        """Split a closed spec into pieces of at most ``rows`` rows each, in order."""
         stops = self.lasts + 1
         pieces: list[RowSpec] = []
         starts_now: list[int] = []
         lasts_now: list[int] = []
-        room = rows
+        left = rows
         for start, stop in zip(self.starts.tolist(), stops.tolist(), strict=True):
             while start < stop:
-                step = min(room, stop - start)
+                step = min(left, stop - start)
                 starts_now.append(start)
                 lasts_now.append(start + step - 1)
                 start += step
-                room -= step
-                if room == 0:
+                left -= step
+                if left == 0:
                     pieces.append(_spec(starts_now, lasts_now))
-                    starts_now, lasts_now, room = [], [], rows
+                    starts_now, lasts_now, left = [], [], rows
         if starts_now:
             pieces.append(_spec(starts_now, lasts_now))
         return pieces
@@ -100,13 +100,13 @@ def _spec(starts: Sequence[int], lasts: Sequence[int]) -> RowSpec:
 
 
 def _total(starts: Ints, stops: Ints) -> int:
-    # A float sum first: a hostile list of long ranges overflows int64, and only its size matters then.
+    # A float sum first: a hostile list of long ranges overflows int64, and then only the magnitude matters.
     rough = float((stops - starts).astype(np.float64).sum())
     return int((stops - starts).sum()) if rough < 2**62 else int(rough)
 
 
 def _merge(starts: Ints, lasts: Ints) -> tuple[Ints, Ints]:
-    """Join runs that continue each other; an open run ends its group."""
+    """Merge adjacent runs; an open run ends its group."""
     if len(starts) < 2:
         return starts, lasts
     breaks = np.flatnonzero((starts[1:] != lasts[:-1] + 1) | (lasts[:-1] == _OPEN)) + 1
@@ -135,7 +135,7 @@ def parse_row_ids(value: RowIds | RowSpec) -> RowSpec:
         The ids in the order given, duplicates kept.
 
     Raises:
-        SelectionError: An id is negative, fractional, a boolean, or no number; it is named.
+        SelectionError: An id is negative, fractional, a boolean, or not a number; the message names it.
     """
     if isinstance(value, RowSpec):
         return value
@@ -187,7 +187,7 @@ def _from_items(items: Sequence[Any]) -> RowSpec:
 
 
 def _item(item: Any) -> tuple[int, int]:
-    """One written id or range as (start, last)."""
+    """Parse one id or range to (start, last)."""
     if isinstance(item, str):
         found = _ITEM.fullmatch(item.strip())
         if found is None or not item.isascii():
@@ -211,10 +211,10 @@ def _refused(item: Any) -> SelectionError:
 
 @dataclass(frozen=True)
 class Rows:
-    """A selection that is known to fit a table.
+    """A selection that was checked against a table.
 
     Attributes:
-        starts: First row of each run, int64; neighbouring runs are joined.
+        starts: First row of each run, int64; adjacent runs are merged.
         stops: One past the last row of each run, int64.
         total_rows: Rows of the table.
         count: Rows selected, duplicates counted.
@@ -232,13 +232,13 @@ class Rows:
 
     @cached_property
     def contiguous(self) -> tuple[int, int] | None:
-        """(start, stop) when the rows are one unbroken run; (0, 0) when there are none; else None."""
+        """(start, stop) when the rows are one contiguous run; (0, 0) when there are none; else None."""
         if len(self.starts) == 0:
             return (0, 0)
         return (int(self.starts[0]), int(self.stops[0])) if len(self.starts) == 1 else None
 
     def indices(self) -> pa.Array:
-        """Every selected row, int64, in order. Check ``count`` before calling."""
+        """Return every selected row, int64, in order. Check ``count`` before calling."""
         return int64_array(_expand(self.starts, self.stops))
 
 
@@ -246,13 +246,13 @@ def resolve_rows(spec: RowSpec | None, total_rows: int) -> Rows:
     """Check ``spec`` against a table of ``total_rows`` rows; None means every row.
 
     Raises:
-        RowOutOfRangeError: A row does not exist; the first such id is named.
+        RowOutOfRangeError: A row does not exist; the message names the first such id.
     """
     if spec is None:
         starts, stops = np.zeros(1, dtype=np.int64), np.full(1, total_rows, dtype=np.int64)
         return Rows(starts, stops, total_rows, total_rows)
     lasts = np.where(spec.lasts == _OPEN, max(total_rows - 1, 0), spec.lasts)
-    # An open range may start at the end ("200-" of 200 rows is none), never past it.
+    # An open range may start at the end ("200-" of 200 rows is empty), never past it.
     empty_open = (spec.lasts == _OPEN) & (spec.starts == total_rows)
     bad = ((spec.starts >= total_rows) & ~empty_open) | ((lasts >= total_rows) & ~empty_open)
     if bad.any():
@@ -270,11 +270,11 @@ def resolve_rows(spec: RowSpec | None, total_rows: int) -> Rows:
 
 @dataclass(frozen=True)
 class Selection:
-    """What one request asks for.
+    """The rows and columns that one request selects.
 
     Attributes:
         rows: The rows, or None for all.
-        columns: Column names in the order wanted, or None for all. ``_row_id`` is always in the answer.
+        columns: Column names in the requested order, or None for all. ``_row_id`` is always in the response.
     """
 
     rows: RowSpec | None = None
@@ -287,11 +287,11 @@ class Selection:
 
 
 def parse_selection(request: Any) -> Selection:
-    """Read the JSON object of a ``POST``, or what a query string was turned into.
+    """Read the JSON object of a ``POST``, or its equivalent from a query string.
 
     Raises:
-        SelectionError: Not an object, or a value of the wrong form.
-        UnknownKeyError: A key that wire version 1 does not define.
+        SelectionError: The request is not an object, or a value is malformed.
+        UnknownKeyError: Wire version 1 does not define a key.
     """
     if not isinstance(request, Mapping):
         raise SelectionError(
@@ -311,10 +311,10 @@ def parse_selection(request: Any) -> Selection:
 
 
 def parse_columns(columns: Any) -> tuple[str, ...]:
-    """Column names as a tuple, ``_row_id`` removed (it is always sent).
+    """Return column names as a tuple, without ``_row_id`` (it is always sent).
 
     Raises:
-        SelectionError: Not a list of text, or a name stands twice.
+        SelectionError: Not a list of text, or a name appears twice.
     """
     if isinstance(columns, str) or not isinstance(columns, Sequence) or not all(isinstance(c, str) for c in columns):
         raise SelectionError(

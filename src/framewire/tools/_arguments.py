@@ -1,4 +1,4 @@
-"""The parameters that framewire adds to tools, and what is in them when the model sends something near it."""
+"""The parameters that framewire adds to tools, and the near misses that they accept from models."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def _list_of(kind: dict[str, Any]) -> dict[str, Any]:
 
 
 def to_text(value: Any) -> str:
-    """One text form for what models send: text as it is, null as "not given", lists and objects as their JSON.
+    """Convert an argument to text: text as it is, null to "" (not given), lists and objects to their JSON.
 
-    The annotation stays ``str``, so that the SDK does not parse such text before it gets here (it would turn a column
+    The annotation stays ``str``, so that the SDK does not parse such text first (it would turn a column
     called ``null`` into "no columns named", which shows every column).
     """
     if value is None:
@@ -27,7 +27,7 @@ def to_text(value: Any) -> str:
 
 
 def _row_ids_text(value: Any) -> str:
-    """As :func:`to_text`; a lone number is a list of one."""
+    """Convert as :func:`to_text` does; a lone number becomes a list of one."""
     return to_text(value if value is None or isinstance(value, str | list) else [value])
 
 
@@ -54,7 +54,7 @@ RESOURCE_PARAMETERS: Final = (
         default="async",
     ),
 )
-"""What a resource tool gains."""
+"""Parameters added to a resource tool."""
 
 CONSUMER_PARAMETERS: Final = (
     _parameter(
@@ -88,7 +88,7 @@ CONSUMER_PARAMETERS: Final = (
         reader=_row_ids_text,
     ),
 )
-"""What a consumer tool gains."""
+"""Parameters added to a consumer tool."""
 
 RESOURCE_TEACHING: Final = (
     "S2SP: set abstract_domains to ONLY the columns you need for filtering or reasoning; fewer columns, fewer tokens. "
@@ -105,6 +105,6 @@ CONSUMER_TEACHING: Final = (
 
 
 def describe(description: str | None, doc: str | None, teaching: str) -> str:
-    """The tool's description: the author's (or the function's documentation), then how to use what was added."""
+    """Build the tool's description: the author's (or the function's docstring), then how to use the added parameters."""
     own = (description or doc or "").strip()
     return f"{own}\n\n{teaching}" if own else teaching

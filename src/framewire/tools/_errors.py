@@ -1,4 +1,4 @@
-"""What a failure looks like to the model: ``is_error`` and a text that says what to do next."""
+"""Failures as the model sees them: ``is_error`` and a text that says what to do next."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from framewire.errors import S2SPError
 _log = logging.getLogger("framewire")
 
 PASSED_ON: Final = (MCPError, ToolError, ResourceError)
-"""Raised by an author who knows the SDK: it gives them their meaning, framewire does not."""
+"""The SDK's own exceptions, which an author may raise and the SDK turns into responses."""
 
 _MAX_CHARS: Final = 8_000
-"""An error is read by a model: a page and a half, whatever a library put into its message."""
+"""Limit of an error's text, which a model reads: a page and a half, however long a library's message is."""
 
 
 def error_result(text: str) -> CallToolResult:
-    """A tool error with exactly this text (the SDK would put "Error executing tool ..." in front of an exception's)."""
+    """Build a tool error with exactly this text (the SDK prefixes an exception's with "Error executing tool ...")."""
     if len(text) > _MAX_CHARS:
         text = f"{text[:_MAX_CHARS]}... ({len(text)} characters in all)"
-    # A lone surrogate, from the caller's own JSON, has no form on the wire and would break the reply itself.
+    # A lone surrogate, from the caller's own JSON, is not valid UTF-8 and would break the reply itself.
     safe = text.encode("utf-8", "backslashreplace").decode("utf-8")
     return CallToolResult(content=[TextContent(type="text", text=safe)], is_error=True)
 
 
 def is_panic(exc: BaseException) -> bool:
-    """Whether this is a Polars panic: a ``BaseException``, though the process is well."""
+    """Whether this is a Polars panic, which is a ``BaseException`` although the process can go on."""
     return type(exc).__name__ == "PanicException"
 
 
 def failure(exc: BaseException, tool: str) -> CallToolResult:
-    """The tool error for an exception of the user's function or of framewire's own stages.
+    """Build the tool error for an exception of the user's function or of framewire's own stages.
 
-    The message alone reaches the model, the traceback the server's log. Exceptions that are no failure of the tool
+    The model gets the message alone, the server's log the traceback. Exceptions that are not a failure of the tool
     (cancellation, exit) and those in :data:`PASSED_ON` are raised again.
     """
     if isinstance(exc, S2SPError):
@@ -50,9 +50,9 @@ def failure(exc: BaseException, tool: str) -> CallToolResult:
 
 
 def describe(exc: BaseException) -> str:
-    """An exception's own message; its class as well where the message alone says nothing."""
+    """Return an exception's message, with its class where the message alone says nothing."""
     text = str(exc).strip()
     if not text:
         return type(exc).__name__
-    # str(KeyError("origin")) is "'origin'": a name without what is wrong with it.
+    # str(KeyError("origin")) is "'origin'", which does not say what is wrong.
     return f"{type(exc).__name__}: {text}" if isinstance(exc, KeyError) else text

@@ -1,4 +1,4 @@
-"""What a consumer's function returned -> the tool's result: as the SDK converts it, made fit for JSON first."""
+"""Converts the return value of a consumer's function to the tool's result, as the SDK does, after making it fit for JSON."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ _TABLE_HINT: Final = "The function should return fewer rows, or be a resource to
 
 @dataclass(frozen=True)
 class Results:
-    """How one consumer tool's results are made.
+    """Converter of one consumer tool's return values.
 
     Attributes:
-        metadata: The SDK's reading of the return annotation.
+        metadata: The SDK's interpretation of the return annotation.
         schema: JSON schema of the structured content, or None.
     """
 
@@ -45,7 +45,7 @@ class Results:
 
     @classmethod
     def of(cls, function: Function) -> Results:
-        """Read the return annotation; one that the SDK cannot use (a frame, an unknown class) means plain text."""
+        """Read the return annotation; one that the SDK cannot use (a frame, an unknown class) gives plain text."""
 
         def probe() -> None: ...
 
@@ -61,17 +61,18 @@ class Results:
         return cls(plain, None)
 
     def convert(self, value: Any) -> CallToolResult | InputRequiredResult:
-        """Turn ``value`` into a result. Blocks.
+        """Convert ``value`` to a result. Blocks.
 
-        - A ``CallToolResult``, MCP content, ``Image``, ``Audio`` and lists with such pass as in the SDK.
-        - A frame becomes its rows, as in a plain reply, up to 1 MiB; an annotation that is no frame must allow rows.
-        - All else is made fit for JSON (numpy scalars, ``NaT``, bytes, non-finite floats), then converted by the SDK;
-          where there is structured content, the text is made from the same values.
+        - A ``CallToolResult``, MCP content, ``Image``, ``Audio`` and lists with these pass as in the SDK.
+        - A frame becomes its rows, as in a plain reply, up to 1 MiB; an annotation other than a frame must allow rows.
+        - Everything else is made fit for JSON (numpy scalars, ``NaT``, bytes, non-finite floats), then converted by the
+          SDK; where there is structured content, the text is made from the same values.
 
         Raises:
             ReplyTooLargeError: A returned table does not fit into a reply.
-            NotATableError: A tabular thing that ``to_table`` does not take.
-            S2SPError: The value is none that the return annotation allows.
+            NotATableError: A frame that ``to_table`` does not accept.
+            UnsupportedValueError: A returned table has a value without a JSON form.
+            S2SPError: The return annotation does not allow the value.
         """
         as_is = isinstance(value, CallToolResult | InputRequiredResult) or _holds_content(value)
         fit = value if as_is else jsonable(value)
@@ -80,15 +81,15 @@ class Results:
             if self.schema is None:
                 return shown
             fit = (shown.structured_content or {})["result"]
-        made = self._by_sdk(fit, type(value).__name__)
-        if as_is or not isinstance(made, CallToolResult):
-            return made
-        if made.structured_content is not None:
-            made.structured_content = jsonable(made.structured_content)
+        result = self._by_sdk(fit, type(value).__name__)
+        if as_is or not isinstance(result, CallToolResult):
+            return result
+        if result.structured_content is not None:
+            result.structured_content = jsonable(result.structured_content)
         if fit is not None and not isinstance(fit, str):
-            text = _text(fit, made.structured_content, wrapped=self.metadata.wrap_output)
-            made.content = [TextContent(type="text", text=text)]
-        return made
+            text = _text(fit, result.structured_content, wrapped=self.metadata.wrap_output)
+            result.content = [TextContent(type="text", text=text)]
+        return result
 
     def _by_sdk(self, value: Any, kind: str) -> CallToolResult | InputRequiredResult:
         try:
@@ -117,7 +118,7 @@ def _is_frame(value: Any) -> bool:
 
 
 def _table(frame: Any) -> pa.Table:
-    """A returned frame as a table. Functions return what they were given, so a ``_row_id`` is shown, not refused."""
+    """Convert a returned frame to a table. Functions may return what they were given, so a ``_row_id`` is allowed."""
     form = form_of(type(frame))
     if form is Form.POLARS_LAZY:
         frame, form = frame.collect(), Form.POLARS_FRAME
@@ -126,7 +127,7 @@ def _table(frame: Any) -> pa.Table:
     names = frame.column_names if form is Form.ARROW_TABLE else getattr(frame, "columns", ())
     if form is None or wire.ROW_ID not in names:
         return to_table(frame)
-    stand_in = max(map(str, names), key=len) + "_"  # longer than each, so none of them
+    stand_in = max(map(str, names), key=len) + "_"  # longer than every name, so unused
     if form is Form.ARROW_TABLE:
         renamed = frame.rename_columns([stand_in if name == wire.ROW_ID else name for name in names])
     else:
@@ -137,7 +138,7 @@ def _table(frame: Any) -> pa.Table:
 
 
 def _allow_non_finite(schema: Any) -> Any:
-    """The schema with the three texts beside every float, so that strict clients accept them."""
+    """Allow the three texts wherever the schema has a float, so that strict clients accept them."""
     if isinstance(schema, list):
         return [_allow_non_finite(item) for item in schema]
     if not isinstance(schema, dict):
@@ -150,7 +151,7 @@ def _allow_non_finite(schema: Any) -> Any:
 
 
 def jsonable(value: Any) -> Any:
-    """``value`` with what JSON lacks written as framewire writes it; models and unknown objects stay as they are."""
+    """Replace values that JSON lacks by framewire's forms; models and unknown objects stay as they are."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode("utf-8")  # a lone surrogate would break the reply
     if isinstance(value, float):
@@ -172,7 +173,7 @@ def _key(key: Any) -> Any:
 
 
 def _foreign(value: Any) -> Any:
-    """numpy, pandas and pyarrow scalars and arrays, known by their module: none of them is imported for this."""
+    """Convert scalars and arrays of numpy, pandas and pyarrow, recognised by module name: none of them is imported."""
     module = type(value).__module__.partition(".")[0]
     if module == "numpy" and hasattr(value, "tolist"):
         return jsonable(_datetime64(value) if value.dtype.kind in "mM" else value.tolist())
@@ -185,7 +186,7 @@ def _foreign(value: Any) -> Any:
 
 
 def _datetime64(value: Any) -> Any:
-    """Times of numpy by text: ``tolist`` gives bare integers for nanoseconds."""
+    """Convert numpy's times by way of text: ``tolist`` gives bare integers for nanoseconds."""
 
     def null(item: Any) -> Any:
         return [null(i) for i in item] if isinstance(item, list) else None if item == "NaT" else item

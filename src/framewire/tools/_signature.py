@@ -1,4 +1,4 @@
-"""A user's function as a tool sees it: parameters, the one that takes the context, and how to call it."""
+"""A user's function as a tool: its parameters, the one that takes the context, and how to call it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Function:
         for parameter in signature.parameters.values():
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
                 raise SignatureError(
-                    f"The function {name!r} takes {parameter}, which has no place in a tool.",
+                    f"The function {name!r} takes {parameter}, which a tool cannot have.",
                     hint="Give each of the tool's parameters a name.",
                 )
             annotation = parameter.annotation
@@ -71,11 +71,11 @@ class Function:
         return cls(fn, name, parameters, returns, context)
 
     def without(self, name: str) -> Function:
-        """The same function with one parameter out of the tool's sight (it is filled in by framewire)."""
+        """Return the function without one parameter, which framewire fills in."""
         return replace(self, parameters={k: v for k, v in self.parameters.items() if k != name})
 
     async def __call__(self, arguments: Mapping[str, Any]) -> Any:
-        """Call the function by name: on the loop if it is async, else in one of anyio's worker threads."""
+        """Call the function with ``arguments`` by name: on the loop if it is async, else in one of anyio's worker threads."""
         keywords = dict(arguments)
         signature = _annotations.signature_of(self.call)
         positional = [
@@ -115,9 +115,9 @@ def _is_async(fn: Callable[..., Any]) -> bool:
 def build_wrapper(
     function: Function, added: Iterable[inspect.Parameter], run: Callable[[dict[str, Any]], Awaitable[Any]]
 ) -> Callable[..., Awaitable[Any]]:
-    """An async function with ``function``'s parameters and the ``added`` ones, all by keyword, that awaits ``run``.
+    """Build an async function with ``function``'s parameters and the ``added`` ones, all by keyword, that awaits ``run``.
 
-    No return annotation of the user's crosses: framewire builds results itself.
+    The user's return annotation is left out: framewire builds results itself.
 
     Raises:
         SignatureError: A parameter of ``function`` has the name of an added one.
@@ -143,7 +143,7 @@ def build_wrapper(
 
 
 def argument_names(wrapper: Callable[..., Any], name: str | None) -> frozenset[str]:
-    """The arguments that the tool will accept, as the SDK reads them.
+    """Return the names of the arguments that the tool will accept, as the SDK reads them.
 
     Raises:
         SignatureError: The SDK cannot make a tool of it; the message names the parameter where that is the reason.

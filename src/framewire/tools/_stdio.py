@@ -1,7 +1,7 @@
-"""A stdio server that a signal ends as the end of stdin does.
+"""Ends a stdio server on a signal as the end of stdin does.
 
 The SDK reads stdin in a thread that nothing can wake, so a signal's cancellation waits for a line that never comes. Here the
-SDK is given a pipe in stdin's place; a signal closes its other end, and everything takes its ordinary way out.
+SDK is given a socket in place of stdin; a signal shuts its other end down, and the server ends in the ordinary way.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any, Final
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _LAST_SECONDS: Final = 0.7
-"""Past the drain, before a process that was told to end is ended: a tool's thread may run on for as long as it likes."""
+"""Time after the drain before the process is killed: a tool's thread may run on for as long as it likes."""
 
 
 @contextmanager
 def signals_end_stdin(drain_seconds: float) -> Iterator[None]:
-    """While entered, SIGINT and SIGTERM end stdin; a second one does what it did before.
+    """While entered, SIGINT and SIGTERM end stdin; a second signal gets the handler that was there before.
 
-    Does nothing outside of the main thread, on Windows, and where stdin is not the process's own.
+    Does nothing outside the main thread, on Windows, and where stdin is not the process's own.
 
     Args:
-        drain_seconds: Time that the way out may take, besides a moment; then the process ends.
+        drain_seconds: Time that shutting down may take, besides a moment; then the process is ended.
     """
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread() or not _is_own_stdin():
         yield
@@ -63,7 +63,7 @@ def _is_own_stdin() -> bool:
 
 @contextmanager
 def _stdin_behind_a_pipe() -> Iterator[Callable[[], None]]:
-    """Put a pipe in place of descriptor 0, fed from the real stdin; yields what ends it."""
+    """Put a socket in place of descriptor 0, fed from the real stdin; yields the function that ends it."""
     source = os.dup(0)
     near, far = socket.socketpair()
     os.dup2(far.fileno(), 0)

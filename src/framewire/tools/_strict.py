@@ -1,4 +1,4 @@
-"""Which tools of a server are framewire's own, and the MCP extension that holds callers to their parameters."""
+"""A record of framewire's tools on a server, and the MCP extension that refuses arguments they do not have."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Registered:
     """One of framewire's tools.
 
     Attributes:
-        arguments: Names of the arguments that it accepts.
+        arguments: Names of the arguments that the tool accepts.
         publishes: Whether it is a resource tool.
         output_schema: JSON schema of its structured content, if it declares one.
     """
@@ -32,7 +32,7 @@ class Registered:
 class StrictArguments(Extension):
     """Refuses arguments that a framewire tool does not have.
 
-    The SDK ignores them: a misspelt ``abstract_domain`` would show the model every column, and say nothing. Other
+    The SDK ignores them: a misspelt ``abstract_domain`` would show the model every column without an error. Other
     tools of the same server keep the SDK's behaviour.
     """
 
@@ -42,13 +42,13 @@ class StrictArguments(Extension):
         self.tools_by_name: dict[str, Registered] = {}
 
     def settings(self) -> dict[str, Any]:
-        """What clients of the newer protocol see under ``capabilities.extensions``."""
+        """Return the entry that clients of the newer protocol see under ``capabilities.extensions``."""
         return {"version": "1"}
 
     async def intercept_tool_call(
         self, params: CallToolRequestParams, ctx: ServerRequestContext[Any, Any], call_next: CallNext
     ) -> HandlerResult:
-        """Check the raw arguments, before the SDK drops those it does not know."""
+        """Check the raw arguments before the SDK drops unknown ones."""
         tool = self.tools_by_name.get(params.name)
         if tool is not None:
             for name in params.arguments or {}:
@@ -58,7 +58,7 @@ class StrictArguments(Extension):
 
 
 def unknown_argument(name: str, known: frozenset[str]) -> ArgumentError:
-    """The error for an argument that does not exist, with the nearest one that does."""
+    """Build the error for an argument that does not exist, with the nearest one that does."""
     near = get_close_matches(name, sorted(known), n=1)
     did = f" Did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(sorted(known)) or "(none)"
