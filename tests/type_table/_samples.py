@@ -105,7 +105,7 @@ _PYTHON: Final = (
     _values("`numpy.ndarray`", np.array([1, 2], "i4")),
     _values("`dict`", {"a": 1}, None, {"b": "x"}),
     _values("`dict` beside `str`", {"a": 1}, "n/a"),
-    _values("`dict` with keys that are no text", {1: "x"}),
+    _values("`dict` with keys that are not text", {1: "x"}),
     _values("`set`", {1}),
     _values("named tuple", _Named(1)),
     _values("`complex`", 1j),

@@ -1,4 +1,4 @@
-"""Types from their text: ``str(pa.DataType)`` is what a tool reply's ``schema`` holds, and this reads it back.
+"""Parses types from text: a tool reply's ``schema`` holds ``str(pa.DataType)``, which is read back here.
 
 The grammar is pyarrow's own output. A field's name ends at the first ``": "``, whatever else is in it; a name that
 itself holds ``": "`` prints like several fields, so that such text is read as those fields or refused. Whatever is
@@ -17,7 +17,7 @@ from framewire.errors import ArgumentError
 __all__ = ["parse_type"]
 
 _MAX_DEPTH: Final = 64
-"""Nesting beyond this is no table's; it bounds the recursion for text that comes from outside."""
+"""Deepest nesting, beyond that of any table; bounds the recursion for foreign text."""
 _MAX_CHARS: Final = 1 << 20
 
 _PLAIN: Final[dict[str, pa.DataType]] = {
@@ -54,18 +54,18 @@ _LISTS: Final[dict[str, Any]] = {
 
 
 def parse_type(text: str) -> pa.DataType:
-    """The Arrow type that ``str()`` prints as ``text``.
+    """Parse the Arrow type that ``str()`` prints as ``text``.
 
     Args:
         text: For example ``"timestamp[us, tz=UTC]"``, ``"struct<a: int64 not null>"`` or
             ``"dictionary<values=string, indices=int32, ordered=0>"``.
 
     Returns:
-        The type. What ``str`` leaves out is not there: field metadata, and whether a map's values may be null.
+        The type, without what ``str`` leaves out: field metadata, and whether a map's values may be null.
 
     Raises:
-        ArgumentError: The text is no type, or one that no table here has (unions, run ends, intervals), or it can be
-            read in more than one way.
+        ArgumentError: The text is not a type, is a type that no published table has (unions, run ends, intervals), or is
+            ambiguous.
     """
     if len(text) > _MAX_CHARS:
         raise ArgumentError("The text of a type is longer than 1 MiB.", hint="Give it as str(pa.DataType) prints it.")
@@ -86,7 +86,7 @@ def _shown(text: str) -> str:
 
 
 class _Parser:
-    """Recursive descent; ``at`` is how much of the text has been read."""
+    """Recursive-descent parser; ``at`` is the position in the text."""
 
     def __init__(self, text: str) -> None:
         self.text = text

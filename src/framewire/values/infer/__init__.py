@@ -1,8 +1,8 @@
 """Python values to Arrow: exact, or refused by column, row and kind. The rule is ``docs/reference/types.md``.
 
 A column's type comes from all of its values. ``set(map(type, values))`` runs in C and says which kinds there are: of
-one plain kind, pyarrow converts the whole column; anything else is looked at value by value. pyarrow's own inference is
-never asked about mixed values: it truncates 2.9 beside 1, reads True beside 1, merges time zones and drops late keys.
+one plain kind, pyarrow converts the whole column; anything else is inspected value by value. pyarrow's own inference is
+not used for mixed values: it truncates 2.9 beside 1, reads True beside 1, merges time zones and drops late keys.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NUMBERS = {
 
 
 def infer_column(values: Sequence[Any], name: str) -> pa.Array:
-    """One column of Python values as Arrow.
+    """Convert one column of Python values to Arrow.
 
     Args:
         values: Values of any length; None, ``pd.NA`` and ``pd.NaT`` are null. NaN is a float.
@@ -48,18 +48,18 @@ def infer_column(values: Sequence[Any], name: str) -> pa.Array:
 
 
 def infer_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows as a table.
+    """Convert rows to a table.
 
     Args:
-        rows: One mapping a row. Columns are all keys of all rows, in the order in which they are first seen; a key that
-            a row does not have is null there.
+        rows: One mapping per row. Columns are all keys of all rows, in the order in which they are first seen; a missing
+            key is null.
 
     Returns:
         ``len(rows)`` rows, also where no row has a key.
 
     Raises:
-        NotATableError: A row is no mapping.
-        ColumnNameError: A key is not text.
+        NotATableError: A row is not a mapping.
+        ColumnNameError: A key is not Unicode text.
         UnsupportedValueError: As :func:`infer_column`.
     """
     kinds: set[type] = set(map(type, rows))
@@ -73,7 +73,7 @@ def infer_rows(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def _plain_rows(rows: Sequence[Any], kinds: set[type]) -> list[dict[Any, Any]]:
-    """Rows of other mapping types as dicts: reading a defaultdict by key would add the key to the caller's row."""
+    """Copy rows of other mapping types to dicts: reading a defaultdict by key would add the key to the caller's row."""
     strange = {kind for kind in kinds if not issubclass(kind, Mapping)}
     if strange:
         at = next(at for at, row in enumerate(rows) if type(row) in strange)
@@ -96,7 +96,7 @@ def _column_name(key: Any) -> str:
     if not isinstance(key, str):
         raise ColumnNameError(f"A row has a key of type {name_of(type(key))}.", hint="Keys are text: use str(key).")
     if not is_unicode(key):
-        raise ColumnNameError(f"A row has the key {key!r}, which is no Unicode.", hint="Rename the column.")
+        raise ColumnNameError(f"A row has the key {key!r}, which is not valid Unicode.", hint="Rename the column.")
     return str.__str__(key)
 
 
@@ -115,7 +115,7 @@ def _column(values: Sequence[Any], location: ValueLocation) -> Any:
 
 
 def _one_kind(kind: ValueKind, values: Sequence[Any], location: ValueLocation) -> Any:
-    """A column whose values are all of one kind and plain."""
+    """Convert a column whose values are all plain and of one kind."""
     if kind is ValueKind.LIST:
         return _lists(values, location)
     if kind is ValueKind.STRUCT:
@@ -124,7 +124,7 @@ def _one_kind(kind: ValueKind, values: Sequence[Any], location: ValueLocation) -
 
 
 def _mixed(values: Sequence[Any], types: set[type], location: ValueLocation) -> Any:
-    """Several types, or subclasses and foreign scalars: made plain, then of one kind, or refused."""
+    """Convert values of several types, of subclasses or of foreign scalars: made plain, then of one kind, or refused."""
     if any(classify(kind) == (ValueKind.MEMBER, None) for kind in types):
         values = _unwrap_members(values, location)
         return _column(values, location)
@@ -161,7 +161,7 @@ def _plain(value: Any, at: int, known: Mapping[type, tuple[ValueKind, Any]], loc
 
 
 def _unwrap_members(values: Sequence[Any], location: ValueLocation) -> list[Any]:
-    """Enum members as their values, which must be plain text or integers."""
+    """Replace Enum members by their values, which must be plain text or integers."""
     plain = []
     for at, value in enumerate(values):
         kind: type = type(value)
@@ -181,7 +181,7 @@ def _first(values: Sequence[Any], types: Iterable[type]) -> int:
 
 
 def _conflict(values: Sequence[Any], known: Mapping[type, tuple[ValueKind, Any]], location: ValueLocation) -> Exception:
-    """The error for a column of two kinds: the row where a kind first appears that does not go with one before it."""
+    """Build the error for a column of two kinds; it names the first row whose kind conflicts with an earlier one."""
     seen: dict[ValueKind, tuple[str, int]] = {}
     for at, value in enumerate(values):
         python_type: type = type(value)
@@ -206,7 +206,7 @@ def _conflict_hint(kinds: set[ValueKind]) -> str:
 
 
 def _lists(values: Sequence[Any], location: ValueLocation) -> Any:
-    """``large_list`` of whatever the items of all rows are together."""
+    """Convert lists to ``large_list``; the item type is inferred from the items of all rows together."""
     location = _deeper(location)
     lengths = [0 if value is None else len(value) for value in values]
     offsets = list(accumulate(lengths, initial=0))
@@ -217,7 +217,7 @@ def _lists(values: Sequence[Any], location: ValueLocation) -> Any:
 
 
 def _structs(values: Sequence[Any], location: ValueLocation) -> Any:
-    """``struct`` of all keys of all rows, in first-seen order."""
+    """Convert dicts to a ``struct`` of all keys of all rows, in first-seen order."""
     location = _deeper(location)
     columns = columns_of([{} if value is None else value for value in values])
     names = [_field_name(key, values, location) for key in columns]

@@ -1,4 +1,4 @@
-"""One kind of plain value to one Arrow array: exact, or refused by column, row and kind."""
+"""Builds one Arrow array from plain values of one kind: exact, or refused by column, row and kind."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_INT64: Final = (1 << 63) - 1
 _MIN_INT64: Final = -(1 << 63)
 _MAX_UINT64: Final = (1 << 64) - 1
 _MAX_DIGITS: Final = 38
-"""Digits of ``decimal128``; Polars holds no more."""
+"""Digits of ``decimal128``, the limit in Polars too."""
 
 
 def _bools(values: Sequence[Any], location: ValueLocation) -> Any:
@@ -41,12 +41,12 @@ def _ints(values: Sequence[Any], location: ValueLocation) -> Any:
 
 
 def _floats(values: Sequence[Any], location: ValueLocation) -> Any:
-    # from_pandas=False, which is the default for lists: NaN stays NaN and is no null.
+    # from_pandas=False, which is the default for lists: NaN stays NaN and does not become null.
     return pa.array(values, pa.float64())
 
 
 def ints_and_floats(values: Sequence[Any], location: ValueLocation) -> Any:
-    """``float64``, when every integer is one exactly (all up to 2^53 are, and some above)."""
+    """``float64``, when it holds every integer exactly (all up to 2^53, and some above)."""
     for at, value in enumerate(values):
         if type(value) is int and not _is_double(value):
             why = "an integer that no float64 holds exactly, in a column with floats"
@@ -82,7 +82,7 @@ def decimals(values: Sequence[Any], location: ValueLocation) -> Any:
 
 
 def _decimal_type(values: Sequence[Decimal]) -> pa.DataType | None:
-    """What pyarrow finds in one pass, where it is a type that we can use."""
+    """Infer the type in one pass of pyarrow's; None where it is not a ``decimal128`` with a scale from 0."""
     try:
         found = pa.infer_type(values)
     except pa.ArrowInvalid:  # more than 76 digits
@@ -97,11 +97,11 @@ def _texts(values: Sequence[Any], location: ValueLocation) -> Any:
     except UnicodeError:
         at = next(at for at, value in enumerate(values) if value is not None and not is_unicode(value))
         hint = "Repair it where it was decoded, or use value.encode('utf-8', 'replace').decode()."
-        raise location.refuse(at, str, "text with a lone surrogate, which is no Unicode", hint) from None
+        raise location.refuse(at, str, "text with a lone surrogate, which is not valid Unicode", hint) from None
 
 
 def is_unicode(text: str) -> bool:
-    """Whether text has a UTF-8 form: no lone surrogates."""
+    """Whether text can be encoded as UTF-8, which lone surrogates cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

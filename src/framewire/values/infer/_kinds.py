@@ -1,4 +1,4 @@
-"""Which kind of value a Python type is: the first half of the rule in ``docs/reference/types.md``."""
+"""Classifies Python types by kind of value: the first half of the rule in ``docs/reference/types.md``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 
 class ValueKind(Enum):
-    """Kinds of value. A column holds one of them (or integers beside floats or Decimals)."""
+    """A kind of value. A column holds one kind (or integers beside floats or Decimals)."""
 
     NULL = "null"
     BOOL = "bool"
@@ -34,7 +34,7 @@ class ValueKind(Enum):
 
 
 Plain: TypeAlias = "Callable[[Any], Any] | None"
-"""Turns a value of a subclass or a foreign scalar into the plain Python value; None where it is one already."""
+"""Converts a value of a subclass or a foreign scalar to the plain Python value; None where it is plain already."""
 
 EXACT: Final[Mapping[type, ValueKind]] = {
     type(None): ValueKind.NULL,
@@ -83,7 +83,7 @@ _NUMPY: Final[tuple[tuple[Any, ValueKind, Plain], ...]] = (
 
 @lru_cache(maxsize=512)
 def classify(kind: type) -> tuple[ValueKind, Plain] | None:
-    """The kind of a type's values and how to make them plain, or None where they have no form on the wire.
+    """Return the kind of a type's values and how to make them plain, or None where they have no form on the wire.
 
     Named tuples and dataclasses have none: as lists they would lose their names, as structs they would not come back.
     """
@@ -104,13 +104,13 @@ def classify(kind: type) -> tuple[ValueKind, Plain] | None:
 
 
 def _is_pandas_null(kind: type) -> bool:
-    """``pd.NA`` and ``pd.NaT``; the latter's type is a subclass of datetime. pandas is looked for, never imported."""
+    """``pd.NA`` and ``pd.NaT``; the latter's type is a subclass of datetime. pandas is not imported for this."""
     pandas = sys.modules.get("pandas")
     return pandas is not None and kind in (type(pandas.NA), type(pandas.NaT))
 
 
 def hint_for(kind: type) -> str:
-    """What to do about a value that has no form on the wire."""
+    """Suggest a replacement for a value that has no form on the wire."""
     if issubclass(kind, tuple):
         return "Use its _asdict(), or tuple(value) where the names do not matter."
     if hasattr(kind, "__dataclass_fields__"):

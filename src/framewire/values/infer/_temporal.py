@@ -1,4 +1,4 @@
-"""Instants and durations of every kind (datetime, pandas, numpy) to Arrow, exact or refused."""
+"""Builds Arrow arrays of instants, times and durations (datetime, pandas, numpy): exact, or refused."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _ZONE_HINT: Final = "Bring them to one zone first, for example value.astimezone(
 
 
 def zone_of(tz: dt.tzinfo) -> tuple[str, str] | None:
-    """What tells a time zone from others, and Arrow's name for it; None where it has no name.
+    """Return a time zone's identity and Arrow's name for it, or None where it has no name.
 
     A zone with a key of the time zone database keeps it. A fixed offset becomes UTC, which holds the same instants:
-    Polars reads no offsets.
+    Polars does not read offsets.
     """
     for attribute in ("key", "zone"):  # zoneinfo; pytz
         if isinstance(key := getattr(tz, attribute, None), str):
@@ -76,13 +76,13 @@ def build_times(values: Sequence[Any], location: ValueLocation) -> Any:
 
 
 def _all_naive(values: Sequence[Any]) -> bool:
-    """The ordinary case, decided without a Python loop."""
+    """Whether no value has a time zone: the common case, decided without a Python loop."""
     return not any(map(attrgetter("tzinfo"), filter(None, values)))
 
 
 def _common_zone(values: Sequence[Any], location: ValueLocation) -> str | None:
-    """The one zone of all values, as Arrow names it; None where they are all naive."""
-    # By identity: some tzinfo classes are not hashable. An object is looked at once, with its first row.
+    """Return the one zone of all values, as Arrow names it; None where all are naive."""
+    # By identity: some tzinfo classes are not hashable. Each object is read once, with its first row.
     seen: dict[int, tuple[dt.tzinfo | None, int]] = {}
     for at, value in enumerate(values):
         if value is not None:
@@ -106,7 +106,7 @@ def _common_zone(values: Sequence[Any], location: ValueLocation) -> str | None:
 def _exact(
     values: Sequence[Any], location: ValueLocation, count: Callable[..., int | None], make: Callable[[str], Any]
 ) -> Any:
-    """Counts of nanoseconds as Python integers, then the coarser of microseconds and nanoseconds that holds all."""
+    """Count nanoseconds as Python integers, then store them in microseconds where that is exact."""
     counts = [None if value is None else count(value, at, location) for at, value in enumerate(values)]
     unit = "ns" if any(c is not None and c % 1000 for c in counts) else "us"
     per_unit = _NS[unit]
@@ -119,7 +119,7 @@ def _exact(
 
 
 def _instant(value: Any, at: int, location: ValueLocation) -> int | None:
-    """Nanoseconds since 1970 in UTC, or since 1970's wall clock for a naive value; None for not-a-time."""
+    """Return nanoseconds since 1970 in UTC, or on the wall clock for a naive value; None for not-a-time."""
     if isinstance(value, np.datetime64):
         unit, step = np.datetime_data(value.dtype)
         if np.isnat(value):
@@ -137,7 +137,7 @@ def _instant(value: Any, at: int, location: ValueLocation) -> int | None:
 
 
 def _length(value: Any, at: int, location: ValueLocation) -> int | None:
-    """Nanoseconds of a duration; None for not-a-time."""
+    """Return the nanoseconds of a duration; None for not-a-time."""
     exact = value if isinstance(value, np.timedelta64) else getattr(value, "asm8", None)
     if exact is None:
         microseconds: int = value // _MICROSECOND
@@ -161,7 +161,7 @@ def _bad_unit(value: Any, at: int, location: ValueLocation) -> Exception:
 
 
 def _build_numpy(values: Sequence[Any], location: ValueLocation, kind: str) -> Any:
-    """Scalars of one unit keep it; of several, or of a longer one, become the unit that holds all exactly."""
+    """Keep the unit of scalars that share one; convert several, or longer ones, to the unit that holds all exactly."""
     units = {np.datetime_data(v.dtype) for v in values if v is not None and not np.isnat(v)}
     is_instant = kind == "datetime64"
     if not units:

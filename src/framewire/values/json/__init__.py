@@ -27,9 +27,9 @@ __all__ = ["decode_column", "decode_rows", "dumps", "encode_column", "encode_row
 
 
 def decode_column(values: Sequence[Any], type: pa.DataType, *, name: str, nullable: bool = True) -> pa.Array:
-    """The Arrow column that ``values`` are the JSON form of.
+    """Convert a column's JSON form to Arrow.
 
-    Beyond what ``encode_column`` writes it accepts what agents make of it: integers as text or as whole floats, floats
+    Beyond what ``encode_column`` writes it accepts variants that agents produce: integers as text or as whole floats, floats
     and decimals as integers where that is exact, any time zone offset where a zone is expected.
 
     Args:
@@ -49,7 +49,7 @@ def decode_column(values: Sequence[Any], type: pa.DataType, *, name: str, nullab
 
 
 def decode_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    """The table that ``rows`` are the JSON form of; a missing key is null, as in the reference's rows.
+    """Convert rows in JSON form to a table; a missing key is null, as in the reference's rows.
 
     Raises:
         ArgumentError: A row is not an object, has a key that is not a column, or a value that does not fit.
@@ -77,5 +77,9 @@ def decode_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Tabl
 
 
 def dumps(value: JSONValue) -> str:
-    """Compact JSON text. A NaN or infinity that is not yet text is a bug of the caller's: ``ValueError``."""
+    """Write compact JSON text.
+
+    Raises:
+        ValueError: A NaN or infinity that is not text yet, which is a bug of the caller's.
+    """
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

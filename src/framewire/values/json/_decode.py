@@ -1,4 +1,4 @@
-"""JSON values back to Arrow columns of any known type: the encoding's exact inverse, or an error that says where."""
+"""Converts JSON values to Arrow columns of any known type: the exact inverse of encoding, or an error that names the row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _types = pa.types
 def decode_array(
     values: Sequence[Any], kind: pa.DataType, location: ValueLocation, *, nullable: bool = True
 ) -> pa.Array:
-    """The column of type ``kind`` that encodes to ``values``."""
+    """Build the column of type ``kind`` that encodes to ``values``."""
     if not nullable:
         for position, value in enumerate(values):
             if value is None:
@@ -43,7 +43,7 @@ def decode_array(
 
 
 def _dictionary(values: Sequence[Any], kind: pa.DataType, location: ValueLocation) -> pa.Array:
-    """Values in order of appearance: JSON does not tell what else the dictionary held, nor in which order."""
+    """Build a dictionary in order of appearance: JSON holds neither unused entries nor their order."""
     decoded = decode_array(values, kind.value_type, location)
     nested = _types.is_nested(kind.value_type)  # pyarrow finds no distinct values of these
     codes, distinct = (list(range(len(decoded))), decoded) if nested else _distinct(decoded)
@@ -85,7 +85,7 @@ def _struct(values: Sequence[Any], kind: pa.DataType, location: ValueLocation) -
 
 
 def _require(items: Sequence[Any], parents: Sequence[Any], kind: pa.DataType, location: ValueLocation) -> None:
-    """Refuse a null where the field may not be null, unless its parent is."""
+    """Refuse a null in a field that is not nullable, unless its parent is null."""
     for position, (item, parent) in enumerate(zip(items, parents, strict=True)):
         if item is None and parent is not None:
             fail(location, position, item, kind, "is not allowed")
@@ -114,7 +114,7 @@ def _fixed_size_list(values: Sequence[Any], kind: pa.DataType, location: ValueLo
 
 
 def _list(values: Sequence[Any], kind: pa.DataType, location: ValueLocation) -> pa.Array:
-    """Lists, large lists, both kinds of list views, and maps."""
+    """Build lists, large lists, both kinds of list views, and maps."""
     _arrays(values, kind, location)
     sizes = np.array([0 if value is None else len(value) for value in values], np.int64)
     items: list[Any] = list(chain.from_iterable(value for value in values if value is not None))

@@ -1,4 +1,4 @@
-"""Arrow columns to JSON values: by column kernels where one is exact, value by value where none is."""
+"""Converts Arrow columns to JSON values: by kernels where one is exact, value by value elsewhere."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _types = pa.types
 
 
 def encode_column(array: pa.Array | pa.ChunkedArray, *, name: str, first_row: int = 0) -> list[JSONValue]:
-    """One JSON value for each row.
+    """Convert a column to one JSON value per row.
 
     ======================= ==============================================================================
     Arrow                   JSON
@@ -76,7 +76,7 @@ def encode_column(array: pa.Array | pa.ChunkedArray, *, name: str, first_row: in
 
 
 def encode_rows(table: pa.Table, *, first_row: int = 0) -> list[dict[str, JSONValue]]:
-    """One object for each row, keys in column order; a table without columns gives as many empty objects as rows.
+    """Convert a table to one object per row, keys in column order; a table without columns gives empty objects.
 
     Args:
         table: Columns as :func:`encode_column` takes them.
@@ -138,10 +138,10 @@ def non_finite_text(value: float) -> str:
 
 
 def _shortest(array: pa.Array) -> pa.Array:
-    """float64 values whose text is the shortest that reads back to the same float32 or float16.
+    """Return float64 values whose text is the shortest that reads back to the same float32 or float16.
 
-    0.1 as float32 is 0.10000000149011612; printed as 0.1 it costs the agent less and comes back the same. A value for
-    which the way over float64 would round twice keeps all its digits.
+    0.1 as float32 is 0.10000000149011612; printed as 0.1 it costs the agent less and reads back the same. A value that
+    would be rounded twice by way of float64 keeps all its digits.
     """
     if _types.is_float16(array.type):
         numbers = array.fill_null(np.float16(0)).to_numpy(zero_copy_only=False)

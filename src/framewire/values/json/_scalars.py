@@ -1,4 +1,4 @@
-"""JSON values back to Arrow columns without children."""
+"""Converts JSON values to Arrow columns of flat types."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _types = pa.types
 _INTEGER_RE = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _DECIMAL_RE = re.compile(r"[+-]?\d{1,80}(\.\d{1,80})?([eE][+-]?\d{1,2})?", re.ASCII)
 _NON_FINITE: Final = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
-MAX_NULL_ROOM: Final = 1 << 24
-"""Elements or bytes that the nulls of one fixed-size column may be filled up with."""
+MAX_NULL_FILL: Final = 1 << 24
+"""Limit of elements or bytes that fill the null slots of one fixed-size column."""
 _SAFE_FLOAT: Final = 2.0**53
 """A larger whole float may stand for several integers."""
 
@@ -60,7 +60,7 @@ def decode_scalars(values: Sequence[Any], kind: pa.DataType, location: ValueLoca
 
 
 def build_array(converted: list[Any], values: Sequence[Any], kind: pa.DataType, location: ValueLocation) -> pa.Array:
-    """``pa.array``, and on refusal the row that it refused, found by halving."""
+    """Call ``pa.array``; where it refuses, fail with the first row that it refuses."""
 
     def refused(first: int, last: int) -> bool:
         try:
@@ -77,9 +77,15 @@ def build_array(converted: list[Any], values: Sequence[Any], kind: pa.DataType, 
 
 
 def bound_nulls(values: Sequence[Any], width: int, kind: pa.DataType, location: ValueLocation) -> None:
-    """Refuse nulls that would take far more room than their text did: the type may come from outside, too."""
-    if values.count(None) * width > MAX_NULL_ROOM:
-        fail(location, values.index(None), None, kind, f"takes {width} times the room here, which is too much in all")
+    """Refuse nulls that need far more memory than their text: the type may be foreign input, too."""
+    if values.count(None) * width > MAX_NULL_FILL:
+        fail(
+            location,
+            values.index(None),
+            None,
+            kind,
+            f"is stored in {width} elements or bytes, which is too much in all",
+        )
 
 
 def _integers(values: Sequence[Any], kind: pa.DataType, location: ValueLocation) -> pa.Array:
@@ -154,7 +160,7 @@ def _bytes(value: Any, position: int, kind: pa.DataType, location: ValueLocation
 
 
 def _parser(kind: pa.DataType) -> tuple[Callable[[str], int | None], pa.DataType]:
-    """Reads one text as ticks; the integer type that the ticks are stored as."""
+    """Return the function that parses one text to ticks, and the integer type that stores them."""
     if _types.is_date32(kind):
         return parse_date, pa.int32()
     if _types.is_date64(kind):
@@ -185,7 +191,7 @@ def _temporal(values: Sequence[Any], kind: pa.DataType, location: ValueLocation)
 
 
 def _by_kernel(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
-    """Dates and timestamps as Arrow reads them, which is exact; None where it refuses one of them."""
+    """Parse dates and timestamps by Arrow's cast, which is exact; None where it refuses one of them."""
     if not set(map(type, values)) <= {str, type(None)}:
         return None
     plain = kind if getattr(kind, "tz", None) is None else pa.timestamp(kind.unit, "UTC")

@@ -1,4 +1,4 @@
-"""ISO 8601 text of dates, times, instants and durations, exact to the unit.
+"""Reads and writes dates, times, instants and durations as ISO 8601 text, exact to the unit.
 
 Dates and instants have the years 1 to 9999, as in RFC 3339 and in the calendars of Python and JavaScript; others are
 refused. Fractions have all digits of their unit, or are left out when zero.
@@ -91,13 +91,13 @@ def duration_text(ticks: int, per_second: int) -> str:
 
 
 def _fraction(digits: str | None, per_second: int) -> int | None:
-    """Ticks of a fraction of a second; ``None`` where the unit is too coarse for it."""
+    """Return the ticks of a fraction of a second; ``None`` where the unit is too coarse for it."""
     ticks, rest = divmod(int((digits or "0").ljust(9, "0")), 10**9 // per_second)
     return None if rest else ticks
 
 
 def _time_ticks(parts: tuple[Any, ...], per_second: int) -> int | None:
-    """Ticks since midnight of hour, minute, second and fraction, each as text."""
+    """Return ticks since midnight for hour, minute, second and fraction, each as text."""
     hour, minute, second = map(int, parts[:3])
     fraction = _fraction(parts[3], per_second)
     if hour > 23 or minute > 59 or second > 59 or fraction is None:
