@@ -95,10 +95,14 @@ def encode_rows(table: pa.Table, *, first_row: int = 0) -> list[dict[str, JSONVa
 
 
 def _encode(array: pa.Array) -> list[Any]:
-    for is_kind, encode in _ENCODERS:
-        if is_kind(array.type):
-            return encode(array)
-    raise UnsupportedTypeError(f"Type {array.type} has no JSON form.", hint="Cast the column to a plain type first.")
+    if isinstance(array.type, pa.BaseExtensionType):
+        return _encode(array.storage)
+    encode = _ENCODERS.get(array.type.id)
+    if encode is None:  # unions and intervals
+        raise UnsupportedTypeError(
+            f"Type {array.type} has no JSON form.", hint="Cast the column to a plain type first."
+        )
+    return encode(array)
 
 
 def _plain(array: pa.Array) -> list[Any]:
@@ -198,36 +202,24 @@ def _maps(array: pa.Array) -> list[Any]:
     ]
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return _types.is_nested(kind) and not _types.is_union(kind)
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    tests = (_types.is_binary, _types.is_large_binary, _types.is_binary_view, _types.is_fixed_size_binary)
-    return any(test(kind) for test in tests)
-
-
-def _is_plain(kind: pa.DataType) -> bool:
-    tests = (_types.is_null, _types.is_boolean, _types.is_string, _types.is_large_string, _types.is_string_view)
-    return any(test(kind) for test in tests)
-
-
-_Encoder = Callable[[Any], list[Any]]
-_ENCODERS: Final[tuple[tuple[Callable[[pa.DataType], bool], _Encoder], ...]] = (
-    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda array: _encode(array.storage)),
-    (_types.is_dictionary, _dictionary),
-    (_types.is_run_end_encoded, lambda array: _encode(decode_runs(array))),
-    (_types.is_struct, _structs),
-    (_types.is_map, _maps),
-    (_is_list, _lists),
-    (_is_plain, _plain),
-    (_types.is_integer, _integers),
-    (_types.is_floating, _floats),
-    (_types.is_decimal, _decimals),
-    (_types.is_date, dates_to_text),
-    (_types.is_time, times_to_text),
-    (_types.is_timestamp, timestamps_to_text),
-    (_types.is_duration, _durations),
-    (_is_binary, _base64),
-)
-"""How each type is encoded; the first entry that applies."""
+_ENCODERS: Final[dict[int, Callable[[Any], list[Any]]]] = {
+    getattr(pa.lib, f"Type_{name}"): encode
+    for names, encode in (
+        ("NA BOOL STRING LARGE_STRING STRING_VIEW", _plain),
+        ("INT8 INT16 INT32 INT64 UINT8 UINT16 UINT32 UINT64", _integers),
+        ("HALF_FLOAT FLOAT DOUBLE", _floats),
+        ("DECIMAL32 DECIMAL64 DECIMAL128 DECIMAL256", _decimals),
+        ("DATE32 DATE64", dates_to_text),
+        ("TIME32 TIME64", times_to_text),
+        ("TIMESTAMP", timestamps_to_text),
+        ("DURATION", _durations),
+        ("BINARY LARGE_BINARY BINARY_VIEW FIXED_SIZE_BINARY", _base64),
+        ("LIST LARGE_LIST FIXED_SIZE_LIST LIST_VIEW LARGE_LIST_VIEW", _lists),
+        ("MAP", _maps),
+        ("STRUCT", _structs),
+        ("DICTIONARY", _dictionary),
+        ("RUN_END_ENCODED", lambda array: _encode(decode_runs(array))),
+    )
+    for name in names.split()
+}
+"""How each type is encoded, by its id."""
