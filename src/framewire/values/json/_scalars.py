@@ -18,8 +18,8 @@ from framewire.arrow.types import TICKS
 from framewire.errors import UnsupportedTypeError
 from framewire.values.json._refusal import fail
 from framewire.values.json._times import (
-    parse_date,
     parse_duration,
+    parse_instants,
     parse_time,
     parse_timestamp,
     year_range,
@@ -51,12 +51,18 @@ def decode_scalars(values: Sequence[Any], kind: pa.DataType, location: ValueLoca
         if _types.is_fixed_size_binary(kind):
             bound_nulls(values, kind.byte_width, kind, location)
         return build_array([_bytes(v, i, kind, location) for i, v in enumerate(values)], values, kind, location)
-    wanted = {_types.is_null: type(None), _types.is_boolean: bool}
-    classes = {type(None), next((cls for test, cls in wanted.items() if test(kind)), str)}
-    if not set(map(type, values)) <= classes:
-        position = next(i for i, value in enumerate(values) if type(value) not in classes)
-        fail(location, position, values[position], kind)
+    classes = () if _types.is_null(kind) else (bool,) if _types.is_boolean(kind) else (str,)
+    _check_classes(values, classes, kind, location)
     return build_array(list(values), values, kind, location)
+
+
+def _check_classes(
+    values: Sequence[Any], classes: tuple[type, ...], kind: pa.DataType, location: ValueLocation
+) -> None:
+    """Refuse values that are neither null nor exactly of one of ``classes``."""
+    if not set(map(type, values)) <= {type(None), *classes}:
+        position = next(i for i, value in enumerate(values) if value is not None and type(value) not in classes)
+        fail(location, position, values[position], kind)
 
 
 def build_array(converted: list[Any], values: Sequence[Any], kind: pa.DataType, location: ValueLocation) -> pa.Array:
@@ -159,54 +165,40 @@ def _bytes(value: Any, position: int, kind: pa.DataType, location: ValueLocation
     fail(location, position, value, kind)
 
 
-def _parser(kind: pa.DataType) -> tuple[Callable[[str], int | None], pa.DataType]:
-    """Return the function that parses one text to ticks, and the integer type that stores them."""
-    if _types.is_date32(kind):
-        return parse_date, pa.int32()
-    if _types.is_date64(kind):
-        return (lambda text: None if (days := parse_date(text)) is None else days * 86_400_000), pa.int64()
-    per_second = TICKS.get(getattr(kind, "unit", ""), 0)
-    if _types.is_time(kind):
-        return lambda text: parse_time(text, per_second), pa.int32() if _types.is_time32(kind) else pa.int64()
-    if _types.is_timestamp(kind):
-        return lambda text: parse_timestamp(text, per_second, zoned=kind.tz is not None), pa.int64()
-    if _types.is_duration(kind):
-        return lambda text: parse_duration(text, per_second), pa.int64()
-    raise UnsupportedTypeError(
-        f"Type {kind} has no JSON form.", hint="Publish months, days and nanoseconds as columns."
-    )
-
-
 def _temporal(values: Sequence[Any], kind: pa.DataType, location: ValueLocation) -> pa.Array:
-    has_years = _types.is_date(kind) or _types.is_timestamp(kind)
-    array = _by_kernel(values, kind) if has_years else None
-    if array is None:
-        parse, storage = _parser(kind)
-        ticks = [_ticks(parse, value, i, kind, location) for i, value in enumerate(values)]
-        array = build_array(ticks, values, storage, location).view(kind)
-    # The kernel reads the year 0, and an offset can carry an instant out of the last year.
-    if has_years and (outside := out_of_range(pa.chunked_array([array]), year_range)) is not None:
+    if _types.is_interval(kind):
+        raise UnsupportedTypeError(
+            f"Type {kind} has no JSON form.", hint="Publish months, days and nanoseconds as columns."
+        )
+    _check_classes(values, (str,), kind, location)
+    if _types.is_time(kind):
+        return _ticks(values, lambda text: parse_time(text, TICKS[kind.unit]), kind, location)
+    if _types.is_duration(kind):
+        return _ticks(values, lambda text: parse_duration(text, TICKS[kind.unit]), kind, location)
+    return _instants(values, kind, location)
+
+
+def _instants(values: Sequence[Any], kind: pa.DataType, location: ValueLocation) -> pa.Array:
+    """Dates and timestamps."""
+    array = parse_instants(values, kind)
+    if array is None and _types.is_timestamp(kind):
+        array = _ticks(values, lambda text: parse_timestamp(text, kind), kind, location)
+    elif array is None:
+        position = first_failing(len(values), lambda start, stop: parse_instants(values[start:stop], kind) is None)
+        fail(location, position, values[position], kind)
+    # Arrow reads the year 0, and an offset can carry an instant out of the last year.
+    if (outside := out_of_range(pa.chunked_array([array]), year_range)) is not None:
         fail(location, outside.row, values[outside.row], kind, "is outside the years 1 to 9999")
     return array
 
 
-def _by_kernel(values: Sequence[Any], kind: pa.DataType) -> pa.Array | None:
-    """Parse dates and timestamps by Arrow's cast, which is exact; None where it refuses one of them."""
-    if not set(map(type, values)) <= {str, type(None)}:
-        return None
-    plain = kind if getattr(kind, "tz", None) is None else pa.timestamp(kind.unit, "UTC")
-    try:
-        return pa.array(values, pa.string()).cast(plain).view(kind)
-    except (pa.ArrowException, ValueError):
-        return None
-
-
 def _ticks(
-    parse: Callable[[str], int | None], value: Any, position: int, kind: Any, location: ValueLocation
-) -> int | None:
-    if value is None:
-        return None
-    ticks = parse(value) if type(value) is str else None
-    if ticks is None:
-        fail(location, position, value, kind)
-    return ticks
+    values: Sequence[Any], parse: Callable[[str], int | None], kind: pa.DataType, location: ValueLocation
+) -> pa.Array:
+    ticks: list[int | None] = []
+    for position, value in enumerate(values):
+        ticks.append(None if value is None else parse(value))
+        if ticks[-1] is None and value is not None:
+            fail(location, position, value, kind)
+    storage = pa.int32() if kind.bit_width == 32 else pa.int64()
+    return build_array(ticks, values, storage, location).view(kind)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,8 +20,8 @@ from framewire.arrow.types import TICKS
 __all__ = [
     "dates_to_text",
     "duration_text",
-    "parse_date",
     "parse_duration",
+    "parse_instants",
     "parse_time",
     "parse_timestamp",
     "times_to_text",
@@ -34,11 +35,8 @@ _FIRST_DAY: Final = dt.date.min.toordinal() - _EPOCH_ORDINAL
 """0001-01-01 in days since 1970-01-01."""
 _LAST_DAY: Final = dt.date.max.toordinal() - _EPOCH_ORDINAL
 """9999-12-31."""
-_DATE = r"(\d{4})-(\d{2})-(\d{2})"
-_TIME = r"(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?"
-_DATE_RE = re.compile(_DATE, re.ASCII)
-_TIME_RE = re.compile(_TIME, re.ASCII)
-_TIMESTAMP_RE = re.compile(rf"{_DATE}[T ]{_TIME}(Z|[+-]\d{{2}}:\d{{2}})?", re.ASCII)
+_TIME_RE = re.compile(r"(\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?", re.ASCII)
+_TIMESTAMP_RE = re.compile(r"(.{19})(?:\.(\d{1,9}))?(Z?|[+-]\d{2}:\d{2})", re.ASCII)
 _DURATION_RE = re.compile(r"(-?)PT(-?)(\d{1,20})(?:\.(\d{1,9}))?S", re.ASCII)
 
 
@@ -87,7 +85,29 @@ def duration_text(ticks: int, per_second: int) -> str:
     return f"PT{sign}{seconds}.{fraction:0{len(str(per_second)) - 1}d}S" if fraction else f"PT{sign}{seconds}S"
 
 
-# --- text to ticks ----------------------------------------------------------------------------------------------------
+# --- text to columns and ticks ----------------------------------------------------------------------------------------
+
+
+def parse_instants(values: Sequence[str | None], dtype: pa.DataType) -> pa.Array | None:
+    """Parse dates, or timestamps (with a zone where ``dtype`` has one), by Arrow's cast; None where it refuses a value."""
+    zoned = getattr(dtype, "tz", None) is not None
+    try:
+        return pa.array(values, pa.string()).cast(pa.timestamp(dtype.unit, "UTC") if zoned else dtype).view(dtype)
+    except (pa.ArrowException, ValueError):
+        return None
+
+
+def parse_timestamp(text: str, dtype: pa.DataType) -> int | None:
+    """Return ticks since 1970-01-01 (in UTC where ``dtype`` has a zone), or ``None`` for text that is not exact in it.
+
+    Arrow's cast refuses zeros beyond the digits of the unit, and the first second of the range of nanoseconds.
+    """
+    match = _TIMESTAMP_RE.fullmatch(text)
+    fraction = None if match is None else _fraction(match[2], TICKS[dtype.unit])
+    if match is None or fraction is None:
+        return None
+    seconds = parse_instants([match[1] + match[3]], pa.timestamp("s", dtype.tz))
+    return None if seconds is None else seconds[0].value * TICKS[dtype.unit] + fraction
 
 
 def _fraction(digits: str | None, per_second: int) -> int | None:
@@ -96,45 +116,16 @@ def _fraction(digits: str | None, per_second: int) -> int | None:
     return None if rest else ticks
 
 
-def _time_ticks(parts: tuple[Any, ...], per_second: int) -> int | None:
-    """Return ticks since midnight for hour, minute, second and fraction, each as text."""
-    hour, minute, second = map(int, parts[:3])
-    fraction = _fraction(parts[3], per_second)
-    if hour > 23 or minute > 59 or second > 59 or fraction is None:
-        return None
-    return (hour * 3600 + minute * 60 + second) * per_second + fraction
-
-
-def parse_date(text: str) -> int | None:
-    """Return days since 1970-01-01, or ``None`` for text that is not a date of the years 1 to 9999."""
-    match = _DATE_RE.fullmatch(text)
-    try:
-        return None if match is None else dt.date(*map(int, match.groups())).toordinal() - _EPOCH_ORDINAL
-    except ValueError:
-        return None
-
-
 def parse_time(text: str, per_second: int) -> int | None:
     """Return ticks since midnight, or ``None`` for text that is not a time of day, or is finer than the unit."""
     match = _TIME_RE.fullmatch(text)
-    return None if match is None else _time_ticks(match.groups(), per_second)
-
-
-def parse_timestamp(text: str, per_second: int, *, zoned: bool) -> int | None:
-    """Return ticks since 1970-01-01 (in UTC if ``zoned``), or ``None``: it has a zone exactly when it is ``zoned``."""
-    match = _TIMESTAMP_RE.fullmatch(text)
-    if match is None or (match[8] is not None) != zoned:
+    fraction = None if match is None else _fraction(match[4], per_second)
+    if match is None or fraction is None:
         return None
-    days, ticks = parse_date(text[:10]), _time_ticks(match.groups()[3:7], per_second)
-    if days is None or ticks is None:
+    hour, minute, second = map(int, match.groups()[:3])
+    if hour > 23 or minute > 59 or second > 59:
         return None
-    offset = 0
-    if zoned and match[8] != "Z":
-        hours, minutes = int(match[8][1:3]), int(match[8][4:6])
-        if hours > 23 or minutes > 59:
-            return None
-        offset = (hours * 3600 + minutes * 60) * (-1 if match[8][0] == "-" else 1)
-    return (days * _DAY_SECONDS - offset) * per_second + ticks
+    return (hour * 3600 + minute * 60 + second) * per_second + fraction
 
 
 def parse_duration(text: str, per_second: int) -> int | None:
