@@ -152,6 +152,16 @@ def python_holds(table: pa.Table) -> bool | None:
     return None if edge else True
 
 
+def json_holds(table: pa.Table) -> bool:
+    """Whether every date and instant is of the years 1 to 9999, which the JSON form has."""
+    for leaf in leaves(table):
+        if _t.is_date(leaf.type) or _t.is_timestamp(leaf.type):
+            name, ticks = _of_scalar(leaf)
+            if not _FIRST_DAY <= (ticks if name == "date" else ticks // _DAY) <= _LAST_DAY:
+                return False
+    return True
+
+
 def python_overflows(table: pa.Table) -> bool:
     """Whether a span that ``timedelta`` holds is beyond 64 bits of microseconds."""
     return any(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import os
 from contextlib import suppress
@@ -18,6 +17,7 @@ from framewire.testing import EXTRA_KINDS, WIRE_KINDS, arrow_types, check_tables
 from framewire.values.json import decode_column, decode_rows, dumps, encode_column, encode_rows
 from framewire.values.type_text import parse_type
 from framewire.wire import MAX_SAFE_INTEGER
+from tests.property import model
 
 PROFILE = settings.get_profile("long" if os.environ.get("FRAMEWIRE_LONG") == "1" else "default")
 KINDS = WIRE_KINDS | EXTRA_KINDS
@@ -35,33 +35,9 @@ def _integers(value: Any) -> list[int]:
     return [value] if isinstance(value, int) else []
 
 
-def _is_outside_years(scalar: pa.Scalar) -> bool:
-    """Whether a value holds, at any depth, a date or timestamp that Python's calendar does not have."""
-    kind = scalar.type
-    if not scalar.is_valid:
-        return False
-    if isinstance(kind, pa.BaseExtensionType) or pa.types.is_dictionary(kind):
-        return _is_outside_years(scalar.value)
-    if pa.types.is_struct(kind):
-        return any(_is_outside_years(value) for _, value in scalar.items())
-    if pa.types.is_nested(kind):
-        return any(map(_is_outside_years, scalar.values))
-    if not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
-        return False
-    unit = "day" if pa.types.is_date32(kind) else getattr(kind, "unit", "ms")
-    days = (
-        scalar.value // {"day": 1, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6, "ns": 86_400 * 10**9}[unit]
-    )
-    try:
-        dt.date(1970, 1, 1) + dt.timedelta(days)
-    except OverflowError:
-        return True
-    return False
-
-
 def _inside_years(table: pa.Table) -> pa.Table:
     """The rows that JSON holds; the error for the others names one of them."""
-    outside = [any(_is_outside_years(column[row]) for column in table.columns) for row in range(table.num_rows)]
+    outside = [not model.json_holds(table.slice(row, 1)) for row in range(table.num_rows)]
     if not any(outside):
         return table
     with pytest.raises(UnsupportedValueError) as caught:

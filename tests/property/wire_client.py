@@ -41,11 +41,13 @@ class Wire:
         """As a consumer does it."""
         return fetch(handle.resource_url, row_ids, columns, settings=self._settings, policy=self._policy)
 
-    def ask(self, handle: Handle, headers: dict[str, str], payload: dict[str, Any] | None = None) -> bytes:
+    def ask(
+        self, handle: Handle, headers: dict[str, str], payload: dict[str, Any] | None = None, status: int = 200
+    ) -> bytes:
         """The bytes of an answer: of the whole body, or of a selection."""
         method = "GET" if payload is None else "POST"
         request = httpx.Request(method, handle.resource_url, headers=headers, json=payload)
         response = self._transport.handle_request(request)
         body = response.read()
-        assert response.status_code == 200, body
+        assert response.status_code == status, body
         return body
