@@ -28,6 +28,7 @@ _LONGEST_WAIT_SECONDS: Final = 1e6
 """Sockets refuse timeouts above 24 days."""
 _SOME_REQUEST: Final = h11.Request(method="GET", target="/", headers=[("Host", "localhost")])
 """Tells h11 that a response is due; the request that was sent is not its concern."""
+_STATUS_AT: Final = len("HTTP/1.1 ")
 _HEAD_END: Final = re.compile(rb"\n\r?\n")
 _TOKEN: Final = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 _REQUEST_LINE: Final = re.compile(_TOKEN + rb" [\x21-\x7e]+ HTTP/1\.1\r\n")
@@ -124,10 +125,12 @@ class Exchange:
             StaleConnectionError: A kept connection was closed before any byte.
             TransferTimeoutError: The deadline passed.
         """
-        self._conn.send(_SOME_REQUEST)
-        self._conn.send(h11.EndOfMessage())
         for _ in range(_MAX_INTERIM):
             raw = self._read_head_bytes()
+            if raw[_STATUS_AT : _STATUS_AT + 1] == b"1" and self._conn.our_state is h11.IDLE:
+                # A final response may come at any time; an interim one h11 takes only once it knows of a request.
+                self._conn.send(_SOME_REQUEST)
+                self._conn.send(h11.EndOfMessage())
             event: object = None
             # h11's text quotes the head, which may echo the token: ours is raised below, without it in its context.
             with suppress(h11.RemoteProtocolError):
@@ -139,7 +142,7 @@ class Exchange:
                 raise TransferFailedError("The response is not well-formed HTTP.", hint=AGAIN)
             if len(event.headers) > _MAX_HEADERS:
                 raise TransferFailedError(f"The response has more than {_MAX_HEADERS} headers.", hint=AGAIN)
-            headers = Headers.of(event.headers)
+            headers = Headers.of(event.headers.raw_items())
             self._keep_alive = event.http_version == b"1.1" and "close" not in headers.get("connection", "").lower()
             return event.status_code, headers
         raise TransferFailedError(f"More than {_MAX_INTERIM} interim responses came.", hint=AGAIN)
