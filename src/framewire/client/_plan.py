@@ -166,13 +166,9 @@ class WirePlan(FetchPlan):
         return table
 
     def _check_columns(self, table: pa.Table) -> None:
-        names = table.column_names
-        if (
-            not names
-            or names[0] != wire.ROW_ID
-            or table.schema.field(0).type != pa.int64()
-            or len(set(names)) < len(names)
-        ):
+        schema = table.schema
+        names = schema.names
+        if not names or names[0] != wire.ROW_ID or schema.field(0).type != pa.int64() or len(set(names)) < len(names):
             raise BadBodyError(
                 f"The body's first column is not {wire.ROW_ID} (int64), or a name appears twice.", hint=AGAIN
             )
