@@ -70,10 +70,10 @@ demo: setup
 	@$(BIN)/python examples/flights/demo.py
 
 test: setup setup-peer
-	$(BIN)/python -m pytest -q -n $(WORKERS)
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 
 test-long: setup setup-peer
-	$(BIN)/python -m pytest -q -n $(WORKERS) -m 'not faults' --hypothesis-profile=long
+	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m 'not faults' --hypothesis-profile=long
 
 # Two runs: the long forms, and the streams that are cut, flipped and blown up, at their full number.
 test-faults: setup setup-peer

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import re
+import runpy
 import signal
 import socket
 import subprocess
@@ -61,11 +62,23 @@ SERVER = textwrap.dedent(
 )
 
 
-@pytest.fixture
-def script(tmp_path: Path) -> Path:
-    path = tmp_path / "numbers_server.py"
+PATIENCE_SECONDS = 120
+"""Bound on any wait. Nothing here takes that long on any machine; it turns a hang into a failure."""
+
+
+@pytest.fixture(scope="module")
+def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("server") / "numbers_server.py"
     path.write_text(SERVER)
     return path
+
+
+@pytest.fixture(scope="module")
+def served(script: Path) -> Iterator[str]:
+    """The base URL of a streamable HTTP server, for the tests whose subject is neither its start nor its end."""
+    with http_server(script) as (running, base):
+        yield base
+        assert running.poll() is None, "a test ended the server that all share"
 
 
 def structured(result: CallToolResult) -> dict[str, Any]:
@@ -83,7 +96,7 @@ def text_of(result: CallToolResult) -> str:
 def is_listening(url: str) -> bool:
     parts = urlsplit(url)
     with socket.socket() as sock:
-        sock.settimeout(5)
+        sock.settimeout(PATIENCE_SECONDS)
         return sock.connect_ex((parts.hostname or "", parts.port or 0)) == 0
 
 
@@ -209,11 +222,12 @@ async def test_ttl_public_url_and_port() -> None:
         reply = structured(await client.call_tool("t", {"abstract_domains": "a"}))
         assert reply["resource_url"].startswith("https://data.example.org/x/s2sp/data/fw1")
         assert is_listening(f"http://127.0.0.1:{port}")
+    before = set(threading.enumerate())
     mounted = S2SPServer("s", public_url="https://data.example.org")
     mounted.sd_resource_tool("t")(lambda: [{"a": 1}])
     async with Client(mounted) as client:
         structured(await client.call_tool("t", {"abstract_domains": "a"}))
-        assert [t.name for t in threading.enumerate() if t.name == "framewire-data-plane"] == []
+        assert [t.name for t in set(threading.enumerate()) - before if t.name == "framewire-data-plane"] == []
 
 
 def test_bad_arguments_are_named() -> None:
@@ -267,9 +281,11 @@ CALL = {
 @contextmanager
 def process(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    environment = {**os.environ, "COLUMNS": "300"}  # the SDK's log handler wraps lines
+    # The SDK's log handler wraps lines. A process that was told to end is ended once its drain is over: here never.
+    environment = {**os.environ, "COLUMNS": "300", "FRAMEWIRE_DRAIN_SECONDS": str(PATIENCE_SECONDS)}
     with subprocess.Popen([sys.executable, *arguments], text=True, env=environment, **{**pipes, **options}) as running:
-        watchdog = threading.Timer(40, running.kill)  # a test that waits for output that never comes fails, not hangs
+        # A test that waits for output that never comes fails, and does not hang.
+        watchdog = threading.Timer(PATIENCE_SECONDS, running.kill)
         watchdog.start()
         try:
             yield running
@@ -297,20 +313,21 @@ def test_every_line_on_stdout_is_json_rpc_and_the_end_of_stdin_ends_the_process(
         assert started["result"]["serverInfo"]["name"] == "numbers"
         reply = called["result"]["structuredContent"]
         assert json.loads(called["result"]["content"][0]["text"]) == reply
-        with urllib.request.urlopen(reply["resource_url"], timeout=10) as answer:
+        with urllib.request.urlopen(reply["resource_url"], timeout=PATIENCE_SECONDS) as answer:
             assert json.load(answer)["total_rows"] == 3
-        rest, errors = running.communicate(timeout=20)
+        rest, errors = running.communicate(timeout=PATIENCE_SECONDS)
         assert rest == ""
         assert running.returncode == 0, errors
         assert reply["resource_url"].rpartition("/")[2] not in errors
         assert "a stray print" in errors
 
 
-def test_sigterm_ends_a_stdio_server_promptly(script: Path) -> None:
+def test_sigterm_ends_a_stdio_server_as_the_end_of_stdin_does(script: Path) -> None:
     with process(str(script)) as running:
         say(running, INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/initialized"}, CALL)
         running.send_signal(signal.SIGTERM)
-        running.wait(timeout=5)
+        # 0, not -SIGTERM: the process is not killed by the signal but shuts down. Its stdin is still open.
+        assert running.wait(PATIENCE_SECONDS) == 0
 
 
 def test_mcp_run_finds_the_server(script: Path) -> None:
@@ -338,40 +355,43 @@ def http_server(script: Path, host: str = "127.0.0.1") -> Iterator[tuple[subproc
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("mode", MODES)
-async def test_streamable_http_serves_both_planes_on_one_port(script: Path, mode: str) -> None:
+async def test_streamable_http_serves_both_planes_on_one_port(served: str, mode: str) -> None:
+    async with Client(f"{served}/mcp", mode=mode) as client:
+        reply = await exercise(client)
+        assert text_of(await client.call_tool("endpoint", {})) == served
+    assert reply["resource_url"].startswith(served + "/s2sp/data/fw1")
+
+    def health() -> Any:
+        with urllib.request.urlopen(f"{served}/s2sp/health", timeout=PATIENCE_SECONDS) as answer:
+            return json.load(answer)
+
+    assert (await asyncio.to_thread(health))["status"] == "ok"
+
+
+def test_streamable_http_refuses_a_foreign_host_on_the_data_plane(served: str) -> None:
+    request = urllib.request.Request(f"{served}/s2sp/health", headers={"Host": "evil.example"})
+    with pytest.raises(urllib.error.HTTPError) as caught:
+        urllib.request.urlopen(request, timeout=PATIENCE_SECONDS)
+    assert caught.value.code == 421
+    caught.value.close()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_ends_an_http_server_that_has_logged_no_token(script: Path, number: signal.Signals) -> None:
     with http_server(script) as (running, base):
-        async with Client(f"{base}/mcp", mode=mode) as client:
-            reply = await exercise(client)
-            assert text_of(await client.call_tool("endpoint", {})) == base
-        assert reply["resource_url"].startswith(base + "/s2sp/data/fw1")
-
-        def health() -> Any:
-            with urllib.request.urlopen(f"{base}/s2sp/health", timeout=10) as answer:
-                return json.load(answer)
-
-        assert (await asyncio.to_thread(health))["status"] == "ok"
-        running.send_signal(signal.SIGTERM)
-        rest, errors = await asyncio.to_thread(running.communicate, timeout=20)
-        assert reply["resource_url"].rpartition("/")[2] not in rest + errors
+        urls = []
+        for mode in MODES:
+            async with Client(f"{base}/mcp", mode=mode) as client:
+                urls.append((await exercise(client))["resource_url"])
+        running.send_signal(number)
+        rest, errors = await asyncio.to_thread(running.communicate, timeout=PATIENCE_SECONDS)
+        assert "Traceback" not in errors
+        for url in urls:
+            assert url.rpartition("/")[2] not in rest + errors
         assert "s2sp/data" not in rest + errors
         # Only the tool's own print may be there: nothing of framewire's or uvicorn's.
         assert set(rest.splitlines()) <= {"a stray print"}
-
-
-def test_streamable_http_refuses_a_foreign_host_on_the_data_plane(script: Path) -> None:
-    with http_server(script) as (_, base):
-        request = urllib.request.Request(f"{base}/s2sp/health", headers={"Host": "evil.example"})
-        with pytest.raises(urllib.error.HTTPError) as caught:
-            urllib.request.urlopen(request, timeout=10)
-        assert caught.value.code == 421
-        caught.value.close()
-
-
-def test_ctrl_c_ends_an_http_server_without_a_traceback(script: Path) -> None:
-    with http_server(script) as (running, _):
-        running.send_signal(signal.SIGINT)
-        _, errors = running.communicate(timeout=20)
-        assert "Traceback" not in errors
 
 
 def test_a_port_in_use_is_a_plain_error() -> None:
@@ -386,10 +406,10 @@ def test_a_port_in_use_is_a_plain_error() -> None:
 def test_an_open_stream_does_not_hold_up_the_end(script: Path) -> None:
     with http_server(script) as (running, base):
         parts = urlsplit(base)
-        with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as idle:
+        with socket.create_connection((parts.hostname or "", parts.port or 0)) as idle:
             idle.sendall(b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{")
             running.send_signal(signal.SIGTERM)
-            running.wait(timeout=15)
+            running.wait(PATIENCE_SECONDS)  # the client holds its half of the connection open all the while
 
 
 @pytest.mark.anyio
@@ -440,16 +460,25 @@ if __name__ == "__main__":
 '''
 
 
+def stdio_client(path: Path) -> Client:
+    return Client(StdioServerParameters(command=sys.executable, args=[str(path)], env=dict(os.environ)))
+
+
+def in_memory_client(path: Path) -> Client:
+    return Client(runpy.run_path(str(path))["server"], mode="legacy")
+
+
+# Both protocols over stdio are test_stdio's subject.
 @pytest.mark.anyio
-@pytest.mark.parametrize("mode", MODES)
-async def test_the_references_examples_run_with_only_the_import_changed(tmp_path: Path, mode: str) -> None:
-    clients: list[Callable[[], Client]] = []
+@pytest.mark.parametrize("connect", [stdio_client, in_memory_client])
+async def test_the_references_examples_run_with_only_the_import_changed(
+    tmp_path: Path, connect: Callable[[Path], Client]
+) -> None:
+    paths = []
     for name, source in (("weather", WEATHER), ("stats", STATS)):
-        path = tmp_path / f"{name}.py"
-        path.write_text(source.replace("from mcp_sd import", "from framewire import"))
-        made = StdioServerParameters(command=sys.executable, args=[str(path)], env=dict(os.environ))
-        clients.append(lambda made=made: Client(made, mode=mode))  # type: ignore[misc]
-    async with clients[0]() as weather, clients[1]() as stats:
+        paths.append(tmp_path / f"{name}.py")
+        paths[-1].write_text(source.replace("from mcp_sd import", "from framewire import"))
+    async with connect(paths[0]) as weather, connect(paths[1]) as stats:
         plain = await weather.call_tool("get_alerts", {"area": "CA"})
         assert len(json.loads(text_of(plain))) == 3
         reply = json.loads(text_of(await weather.call_tool("get_alerts", {"area": "CA", "abstract_domains": "event"})))

@@ -16,13 +16,11 @@ Load = Callable[[str], ModuleType]
 DEMO = Path(__file__).parents[2] / "examples" / "flights" / "demo.py"
 
 
-@pytest.mark.parametrize("transport", ["stdio", "http"])
-def test_the_demo_succeeds_and_says_what_crossed(transport: str) -> None:
-    run = subprocess.run([sys.executable, str(DEMO), "--only", transport], capture_output=True, text=True, timeout=240)
+def test_the_demo_succeeds_over_both_transports_and_says_what_crossed() -> None:
+    run = subprocess.run([sys.executable, str(DEMO)], capture_output=True, text=True, timeout=480)
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "336,776" in run.stdout
-    assert "MB/s" in run.stdout
-    assert "tokens" in run.stdout
+    for shown in ("336,776", "MB/s", "tokens"):
+        assert run.stdout.count(shown) >= 2, f"{shown!r} should be shown for each transport"
     assert "All rows, numbers and charts are exact." in run.stdout
     assert "/s2sp/data/fw1" not in run.stdout + run.stderr, "a token was printed or logged"
 

@@ -35,7 +35,7 @@ class Peer:
 
     def __exit__(self, *_: object) -> None:
         self._requests.close()
-        self.process.wait(10)
+        self.process.wait(120)
         self._answers.close()
 
     def __call__(self, operation: str, **arguments: Any) -> Any:
