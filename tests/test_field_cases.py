@@ -280,7 +280,7 @@ class RawServer:
 
     def resolve(self, **limits: Any) -> pl.DataFrame:
         """As a consumer that may call this server and does not trust it."""
-        settings = Settings(**{"deadline_seconds": 20, **limits})
+        settings = Settings(**{"deadline_seconds": 120, **limits})
         return resolve(resource_url=self.url, settings=settings, policy=PeerPolicy(allow=[self.origin]))
 
     def __enter__(self) -> RawServer:
@@ -289,7 +289,7 @@ class RawServer:
     def __exit__(self, *exc: object) -> None:
         with socket.create_connection(self._listener.getsockname()) as connection:
             connection.sendall(b"STOP\r\n\r\n")
-        self._thread.join(10)
+        self._thread.join(120)
         self._listener.close()
 
 

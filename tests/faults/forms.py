@@ -1,4 +1,4 @@
-"""The two forms of a fault test, and a few things that all of them do."""
+"""The two forms of a fault test, and helpers that they share."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ twice = pytest.mark.parametrize("form", ["short", pytest.param("long", marks=pyt
 """For tests that are as short in both forms: in ``make test-faults`` they give their figures."""
 
 
-def until(true: Callable[[], bool], seconds: float, what: str) -> float:
-    """Look until ``true`` says so, and say how long that took; a bound on a wait that normally is short."""
+PATIENCE_SECONDS = 120.0
+"""Bound on any wait. No wait takes that long, on any machine: it turns a hang into a failure."""
+
+
+def until(true: Callable[[], bool], what: str) -> float:
+    """Poll ``true``, which another process or thread makes come true; returns the seconds that took."""
     started = time.monotonic()
     while not true():
-        assert time.monotonic() - started < seconds, f"not within {seconds:g} s: {what}"
+        assert time.monotonic() - started < PATIENCE_SECONDS, f"not within {PATIENCE_SECONDS:g} s: {what}"
         time.sleep(0.01)
     return time.monotonic() - started
 

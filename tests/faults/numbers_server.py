@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 import time
 from typing import Any
@@ -12,6 +13,11 @@ import polars as pl
 
 from framewire import S2SPServer
 from framewire.serve import _response
+from framewire.tools import _stdio
+
+# On a loaded machine an orderly end may take longer than the process is given for it after a signal.
+if "NUMBERS_LAST_SECONDS" in os.environ:
+    setattr(_stdio, "_LAST_SECONDS", float(os.environ["NUMBERS_LAST_SECONDS"]))  # noqa: B010
 
 server = S2SPServer("numbers", int(sys.argv[2]) if sys.argv[2:] else 0)
 

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any, Self
 
+from tests.faults.forms import PATIENCE_SECONDS
+
 ROOT = Path(__file__).parents[2]
-_PATIENCE_SECONDS = 60
 
 
 def spawn(*arguments: str, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
@@ -43,11 +44,11 @@ class Lines:
             self._new.put(line)
         self._new.put(None)
 
-    def next(self, seconds: float = _PATIENCE_SECONDS) -> str | None:
+    def next(self, seconds: float = PATIENCE_SECONDS) -> str | None:
         """The next line, or None after the last."""
         return self._new.get(timeout=seconds)
 
-    def rest(self, seconds: float = _PATIENCE_SECONDS) -> str:
+    def rest(self, seconds: float = PATIENCE_SECONDS) -> str:
         """Everything, once the stream has ended."""
         self._thread.join(seconds)
         assert not self._thread.is_alive()
@@ -75,7 +76,7 @@ class Process:
         """kill -9, and wait for the end of it and its pipes."""
         if self.popen.poll() is None:
             self.popen.kill()
-        self.popen.wait(_PATIENCE_SECONDS)
+        self.popen.wait(PATIENCE_SECONDS)
         self.out.rest()
         self.err.rest()
         for pipe in (self.stdin, self.popen.stdout, self.popen.stderr):

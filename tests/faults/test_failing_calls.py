@@ -114,7 +114,7 @@ def _fail_each_in_turn(module: Any, name: str, plane: DataPlane, monkeypatch: py
                     _publish_and_fetch(plane)
                 except S2SPError:
                     errors += 1
-            until(lambda: _is_empty(plane), 10, f"the room is given back after {name} failed")
+            until(lambda: _is_empty(plane), f"the room is given back after {name} failed")
             if not failing.fired:
                 break
             failures += 1

@@ -21,7 +21,7 @@ from framewire.client import PeerPolicy, fetch
 from framewire.errors import RevokedError, S2SPError, TransferDeniedError, TransferFailedError
 from framewire.host import registry
 from framewire.settings import Settings
-from tests.faults.forms import trials, until
+from tests.faults.forms import PATIENCE_SECONDS, trials, until
 from tests.faults.plane_worker import table
 from tests.faults.processes import Process
 
@@ -45,7 +45,7 @@ class _Clients:
     def _run(self) -> None:
         while (job := self._jobs.get()) is not None:
             try:
-                got = fetch(job["url"], deadline_seconds=20)
+                got = fetch(job["url"], deadline_seconds=PATIENCE_SECONDS)
             except (TransferFailedError, TransferDeniedError, RevokedError) as exc:
                 self.outcomes[exc.code] += 1
             except BaseException as exc:
@@ -68,7 +68,7 @@ class _Clients:
         for _ in self._threads:
             self._jobs.put(None)
         for thread in self._threads:
-            thread.join(60)
+            thread.join(PATIENCE_SECONDS)
             assert not thread.is_alive()
 
 
@@ -97,7 +97,7 @@ def test_nothing_is_left_of_a_killed_server(
             # The kill comes at any time: between transfers, and in the middle of one.
             so_far = sum(clients.outcomes.values())
             wanted = so_far + rng.randrange(stop_after)
-            until(functools.partial(clients.have_done, wanted), 60, "clients fetch")
+            until(functools.partial(clients.have_done, wanted), "clients fetch")
             assert registry.lookup(origin, folder=str(runtime)) is not None
             server.kill()
             clients.forget_waiting()

@@ -7,7 +7,6 @@ import os
 import re
 import signal
 import socket
-import sys
 import textwrap
 import threading
 import time
@@ -23,13 +22,17 @@ from framewire.errors import LifecycleError, SettingError, TransferFailedError
 from framewire.plane import DataPlane
 from framewire.serve._response import Response
 from framewire.settings import Settings
-from tests.faults.forms import twice, until
+from tests.faults.forms import PATIENCE_SECONDS, twice, until
 from tests.faults.plane_worker import table
 from tests.faults.processes import ROOT, Process, StdioServer
 
 SERVER = ROOT / "tests/faults/numbers_server.py"
 LARGE = 2_000_000
 """Rows: 48 MB, far above what sockets hold."""
+DRAINS = {"FRAMEWIRE_DRAIN_SECONDS": str(PATIENCE_SECONDS)}
+"""For servers whose transfers are read to their end: how fast that goes is not the subject."""
+ENDS_ITSELF = {"NUMBERS_LAST_SECONDS": str(PATIENCE_SECONDS)}
+"""For servers that have to end in order: they are not ended when that takes longer than a moment."""
 
 
 def _stalled(url: str, window: int = 4096) -> socket.socket:
@@ -37,7 +40,7 @@ def _stalled(url: str, window: int = 4096) -> socket.socket:
     parts = urlsplit(url)
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
-    sock.settimeout(30)
+    sock.settimeout(PATIENCE_SECONDS)
     sock.connect((parts.hostname, parts.port))
     accept = "application/vnd.apache.arrow.stream"
     sock.sendall(f"GET {parts.path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: {accept}\r\n\r\n".encode())
@@ -65,32 +68,31 @@ def _received(sock: socket.socket) -> tuple[int, int]:
 def test_a_stalled_reader_does_not_hold_up_the_end(
     how: str, form: str, runtime: Path, figure: Callable[[str], None]
 ) -> None:
-    with StdioServer(SERVER) as server, _stalled(server.publish(n=LARGE)) as sock:
+    with StdioServer(SERVER, env=ENDS_ITSELF) as server, _stalled(server.publish(n=LARGE)) as sock:
         started = time.monotonic()
         if how == "end of stdin":
             server.stdin.close()
         else:
             server.popen.send_signal(signal.Signals[how])
-        server.popen.wait(20)
+        server.popen.wait(PATIENCE_SECONDS)  # nothing is read from the socket before that
         took = time.monotonic() - started
         expected, got = _received(sock)
         assert got < expected
         errors = server.err.rest()
     assert server.popen.returncode == 0, errors
     assert "Traceback" not in errors
-    assert took < 6  # 3 s where nothing else runs: the drain is 1.5 s
     assert list(runtime.glob("*.json")) == []
     figure(f"{how} with a stalled reader: ended after {took:.2f} s, the reader got {got} of {expected} bytes")
 
 
 def test_a_transfer_that_is_read_drains_before_the_end(runtime: Path) -> None:
-    with StdioServer(SERVER) as server:
+    with StdioServer(SERVER, env=DRAINS) as server:
         url = server.publish(n=LARGE)
         with _stalled(url, 1 << 20) as sock:
             server.stdin.close()
             expected, got = _received(sock)
             assert got == expected
-            server.popen.wait(20)
+            server.popen.wait(PATIENCE_SECONDS)
             # The listener closed first: nobody is let in any more.
             with pytest.raises(TransferFailedError):
                 fetch(url, settings=Settings(allow_peers=("http://127.0.0.1:*",)))
@@ -107,19 +109,17 @@ def test_a_tool_that_goes_on_does_not_outlive_a_signal(runtime: Path) -> None:
             }
         )
         server.publish(n=10)
-        started = time.monotonic()
         server.popen.send_signal(signal.SIGTERM)
-        server.popen.wait(20)
-        assert time.monotonic() - started < 6
+        server.popen.wait(PATIENCE_SECONDS)  # a fifth of what the tool takes
         assert server.popen.returncode == 128 + signal.SIGTERM
 
 
 def test_a_second_signal_does_what_it_always_did(runtime: Path) -> None:
-    with StdioServer(SERVER) as server, _stalled(server.publish(n=LARGE)):
+    with StdioServer(SERVER, env=DRAINS) as server, _stalled(server.publish(n=LARGE)):
         server.popen.send_signal(signal.SIGTERM)
-        until(lambda: not _listens(server), 10, "the first signal is seen")
+        until(lambda: not _listens(server), "the first signal is seen")
         server.popen.send_signal(signal.SIGTERM)
-        server.popen.wait(20)
+        server.popen.wait(PATIENCE_SECONDS)
         assert server.popen.returncode == -signal.SIGTERM
 
 
@@ -146,7 +146,7 @@ def test_every_line_of_stdout_is_json_rpc_through_every_failure(
             b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
             b"GET /s2sp/data/x HTTP/1.1\r\n\r\n",
         ):
-            with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as sock:
+            with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_SECONDS) as sock:
                 sock.sendall(sent)
                 sock.recv(1000)
         assert fetch(url).num_rows == 100_000
@@ -157,7 +157,7 @@ def test_every_line_of_stdout_is_json_rpc_through_every_failure(
         with pytest.raises(TransferFailedError):
             fetch(url, ["0-99"])
         server.popen.send_signal(signal.SIGTERM)
-        server.popen.wait(20)
+        server.popen.wait(PATIENCE_SECONDS)
         server.out.rest()
         lines = server.check_output()
     figure(f"stdout of a stdio server through failures: {lines} lines, all JSON-RPC")
@@ -173,7 +173,7 @@ def test_two_stdio_servers_at_once(runtime: Path) -> None:
             for url, wanted in ((one, "45"), (two, "190")):
                 assert server.tool("total", resource_url=url)["content"][0]["text"] == wanted
         first.stdin.close()
-        first.popen.wait(20)
+        first.popen.wait(PATIENCE_SECONDS)
         assert second.tool("total", resource_url=one)["isError"]
         assert second.tool("total", resource_url=two)["content"][0]["text"] == "190"
 
@@ -186,7 +186,7 @@ def test_a_port_that_is_taken_is_said_plainly(runtime: Path) -> None:
         ):
             DataPlane(port=port).start()
         with Process(str(SERVER), "quiet", str(port)) as server:
-            server.popen.wait(30)
+            server.popen.wait(PATIENCE_SECONDS)
             errors = server.err.rest()
             assert server.popen.returncode == 1
             assert f"port {port}: Address already in use" in errors
@@ -200,9 +200,7 @@ def test_stopping_breaks_what_does_not_drain(runtime: Path) -> None:
     plane = DataPlane(Settings.from_env(drain_seconds=0.3)).start()
     handle = plane.publish(table(LARGE, 1))
     with _stalled(handle.resource_url) as sock:
-        started = time.monotonic()
-        plane.stop()
-        assert time.monotonic() - started < 5
+        plane.stop()  # returns although nothing more is read from the socket
         expected, got = _received(sock)
         assert 0 < got < expected
     assert plane.stats().held_bytes == 0
@@ -237,7 +235,7 @@ def test_an_exception_in_the_middle_is_a_broken_transfer(
         assert got is None or got.equals(wanted)
         monkeypatch.setattr(Response, "slices", original)
         assert fetch(handle.resource_url).num_rows == LARGE
-        until(lambda: plane.stats().readers == 0, 10, "the reader is let go")
+        until(lambda: plane.stats().readers == 0, "the reader is let go")
 
 
 # --- one process --------------------------------------------------------------------------------------------------------
@@ -295,7 +293,7 @@ def test_a_fork_is_detected_and_harms_nobody(tmp_path: Path, runtime: Path) -> N
         line = process.out.next()
         assert line == "good\n", process.err.rest()
         process.stdin.close()
-        process.popen.wait(20)
+        process.popen.wait(PATIENCE_SECONDS)
 
 
 APP = textwrap.dedent(
@@ -368,11 +366,11 @@ def test_workers_with_listeners_of_their_own_all_work(tmp_path: Path, runtime: P
     process, port = _workers(tmp_path, listen=True)
     try:
         base = f"http://127.0.0.1:{port}"
-        until(lambda: "".join(process.err.all).count("startup complete") == 2, 60, "both are up")
+        until(lambda: "".join(process.err.all).count("startup complete") == 2, "both are up")
         pids, ports = set(), set()
         with httpx.Client(trust_env=False) as client:
             for _ in range(20):
-                made = client.get(f"{base}/publish", timeout=10).json()
+                made = client.get(f"{base}/publish", timeout=PATIENCE_SECONDS).json()
                 assert fetch(made["url"]).num_rows == 3
                 pids.add(made["pid"])
                 ports.add(urlsplit(made["url"]).port)
@@ -385,7 +383,7 @@ def test_workers_with_listeners_of_their_own_all_work(tmp_path: Path, runtime: P
 def _end(process: Process) -> None:
     """uvicorn's supervisor ends its workers on SIGTERM; kill -9 would leave them."""
     process.popen.send_signal(signal.SIGTERM)
-    process.popen.wait(30)
+    process.popen.wait(PATIENCE_SECONDS)
     process.kill()
 
 
@@ -419,8 +417,4 @@ def test_threads_end_with_the_plane(runtime: Path) -> None:
     for _ in range(3):
         with DataPlane() as plane:
             plane.publish([{"a": 1}])
-    until(lambda: len(ours()) <= len(before), 10, "listener and sweeper have ended")
-
-
-def test_this_is_posix() -> None:
-    assert sys.platform != "win32"
+    until(lambda: len(ours()) <= len(before), "listener and sweeper have ended")

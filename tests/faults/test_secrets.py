@@ -31,7 +31,7 @@ from framewire.plane import DataPlane
 from framewire.serve import _guard
 from framewire.serve._response import Response
 from framewire.settings import Settings
-from tests.faults.forms import twice
+from tests.faults.forms import PATIENCE_SECONDS, twice
 from tests.faults.processes import ROOT, StdioServer
 from tests.faults.proxy import DroppingProxy
 
@@ -71,7 +71,7 @@ def _text_of(exc: BaseException) -> str:
 
 def _raw(url: str, request: bytes) -> bytes:
     parts = urlsplit(url)
-    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=10) as sock:
+    with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE_SECONDS) as sock:
         sock.sendall(request)
         sock.shutdown(socket.SHUT_WR)
         answer = b""
@@ -257,7 +257,7 @@ def test_no_failure_of_a_real_server_tells_a_secret(form: str, runtime: Path, fi
         with pytest.raises(S2SPError):
             fetch(url, ["0-9"])
         server.popen.send_signal(signal.SIGTERM)
-        server.popen.wait(20)
+        server.popen.wait(PATIENCE_SECONDS)
         log = server.err.rest()
         replies = [line for line in server.out.all if TOKEN.search(line)]
         lines = server.check_output()

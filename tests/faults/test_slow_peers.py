@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Iterator
 
 import polars as pl
@@ -12,6 +11,7 @@ import pytest
 from framewire.client import fetch
 from framewire.plane import DataPlane
 from framewire.serve import _guard
+from tests.faults.forms import PATIENCE_SECONDS, until
 
 LARGE = pl.DataFrame({"n": range(2_000_000)})
 
@@ -28,7 +28,7 @@ def plane(monkeypatch: pytest.MonkeyPatch) -> Iterator[DataPlane]:
 
 def _connect(plane: DataPlane) -> socket.socket:
     host, port = plane.base_url.removeprefix("http://").split(":")
-    sock = socket.create_connection((host, int(port)), timeout=10)
+    sock = socket.create_connection((host, int(port)), timeout=PATIENCE_SECONDS)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     return sock
 
@@ -57,9 +57,7 @@ def _until_closed(sock: socket.socket) -> bytes:
 def test_slow_requests_are_cut_off(plane: DataPlane, sent: bytes) -> None:
     with _connect(plane) as sock:
         sock.sendall(sent)
-        started = time.monotonic()
         answer = _until_closed(sock)
-        assert time.monotonic() - started < 8
         assert b"200" not in answer
 
 
@@ -68,9 +66,7 @@ def test_a_second_request_is_watched_as_well(plane: DataPlane) -> None:
         sock.sendall(b"GET /s2sp/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         assert b"200" in sock.recv(4096)
         sock.sendall(b"GET /s2")
-        started = time.monotonic()
-        _until_closed(sock)
-        assert time.monotonic() - started < 8
+        assert _until_closed(sock) == b""
 
 
 def test_endless_headers_are_cut_off(plane: DataPlane) -> None:
@@ -88,8 +84,5 @@ def test_a_reader_that_stops_reading_is_cut_off_and_its_body_is_let_go(plane: Da
         request = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: application/vnd.apache.arrow.stream\r\n\r\n"
         sock.sendall(request.encode())
         assert sock.recv(12) == b"HTTP/1.1 200"
-        deadline = time.monotonic() + 8
-        while plane.stats().readers and time.monotonic() < deadline:
-            pass
-        assert plane.stats().readers == 0
+        until(lambda: plane.stats().readers == 0, "the reader is let go")
     assert fetch(handle.resource_url).num_rows == 2_000_000

@@ -95,9 +95,14 @@ def test_expired_bodies_make_room_for_a_publish() -> None:
     clock = Clock()
     body = _body()
     store = MemoryStore(body.nbytes, clock=clock)
-    _put(store, body, ttl_seconds=1)
+    expired = _put(store, body, ttl_seconds=1)
     clock.now = 1.0
-    _put(store, body)
+    token = _put(store, body)
+    assert store.stats().bodies == 1
+    with store.open(token) as entry:
+        assert entry.body is body
+    with pytest.raises(ExpiredError), store.open(expired):
+        pass
 
 
 def test_the_plain_form_is_made_once_and_counted() -> None:

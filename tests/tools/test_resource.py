@@ -334,7 +334,7 @@ def test_threads(server: S2SPServer) -> None:
 
 
 def test_many_calls_at_once_do_not_deadlock(server: S2SPServer) -> None:
-    started = threading.Barrier(30, timeout=20)
+    started = threading.Barrier(30, timeout=120)
 
     @server.sd_resource_tool
     def slow(n: int) -> pl.DataFrame:
