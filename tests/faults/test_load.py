@@ -96,9 +96,9 @@ def test_stalled_sockets_cost_good_requests_little_and_are_closed(
         busy = percentile(_latencies(url, count), 0.99)
         # Nothing is read from any of them but the sign of the end: a slow reader's is that its transfer is given up.
         quiet = [sock for n, sock in enumerate(socks) if n % 4 != 3]
-        until(lambda: server("measure")["readers"] == 0, "slow readers are given up")
+        until(lambda: server("count")["readers"] == 0, "slow readers are given up")
         until(lambda: all(_is_closed(sock) for sock in quiet), "half requests are closed")
-        until(lambda: server("measure")["tasks"] <= base + 1, "no task of theirs is left")
+        until(lambda: server("count")["tasks"] <= base + 1, "no task of theirs is left")
         closed = time.monotonic() - started
         assert fetch(url, ["5"]).num_rows == 1
     figure(
@@ -129,7 +129,7 @@ def test_many_downloads_at_once(trials: int, runtime: None, figure: Callable[[st
         errors = [job.result() for job in sizes if job.result() != (200, nbytes)]
         socks.clear()
         open_sockets.close()
-        until(lambda: server("measure")["readers"] == 0, "every reader is done")
+        until(lambda: server("count")["readers"] == 0, "every reader is done")
         assert server("measure")["reserved"] == 0
         assert fetch(url).drop_columns(["_row_id"]).equals(table(rows, 3))
     grown = peak - base["rss"]
@@ -157,12 +157,12 @@ def test_resets_in_the_middle_leave_nothing_behind(trials: int, runtime: None, f
         url = server("publish", rows=100 * _MIB // 24, seed=4)["url"]
         for _ in range(3):
             _reset_in_the_middle(url)
-        until(lambda: server("measure")["readers"] == 0, "the first are let go")
+        until(lambda: server("count")["readers"] == 0, "the first are let go")
         base = server("measure")
         for _ in range(trials):
             _reset_in_the_middle(url)
-        took = until(lambda: server("measure")["readers"] == 0, "every reader is let go")
-        until(lambda: server("measure")["tasks"] <= base["tasks"], "no task is left")
+        took = until(lambda: server("count")["readers"] == 0, "every reader is let go")
+        until(lambda: server("count")["tasks"] <= base["tasks"], "no task is left")
         after = server("measure")
         assert fetch(url, ["5"]).num_rows == 1
     assert after["descriptors"] <= base["descriptors"] + 1
