@@ -1,12 +1,14 @@
 # Every target sets up what it needs: a fresh machine needs Python 3.11+ (with venv) and make, nothing else.
 #
 #   make demo         two MCP servers, a scripted agent, a chart, and what crossed which plane
-#   make test         the tests, with the reference implementation as a peer in an environment of its own
+#   make test         the tests, with the reference implementation as a peer in an environment of its own; where CI is set,
+#                     with the full Hypothesis profile and a coverage gate
 #   make test-long    the same and the long ones: 10,000 examples for each property
 #   make test-faults  the tests that inject faults into processes, sockets and bytes
-#   make check        format, lint, types, import rules
+#   make check        format, lint, types, import rules, sizes
 #   make bench        the benchmarks, each in a fresh process
 #   make docs         runs every snippet of README and docs, and checks their links
+#   make type-table   prints the type table of docs/reference/types.md as measured here
 #   make format       formats the code and applies safe fixes
 #   make lock         resolves all pinned versions afresh
 #   make clean        removes environments, caches and what the examples wrote
@@ -16,8 +18,13 @@ VENV := .venv
 PEER := .venv-mcp-sd
 VGI := .venv-vgi
 BIN := $(VENV)/bin
-# Two workers: the tests are short and many, the machines of CI have two cores.
-WORKERS ?= 2
+# One more than the two cores of CI's machines: some tests wait for timeouts of servers. A file's tests stay together, so that
+# the servers they share are started once.
+WORKERS ?= 3
+PYTEST := $(BIN)/python -m pytest -q
+PARALLEL := -n $(WORKERS) --dist loadfile
+# Measuring coverage costs 40% more time, so only CI does it.
+COVERAGE := $(if $(CI),--cov --cov-report=term)
 PIP := -m pip --disable-pip-version-check --no-input --quiet
 # Build tools come from the constraints as well; without them pip would fetch unpinned ones for each build.
 BUILD_TOOLS := hatchling editables setuptools
@@ -28,7 +35,7 @@ FIND_FOR_VGI := -c 'from bench.contenders import ENVIRONMENTS, interpreter_of; p
 export FRAMEWIRE_MCP_SD_PYTHON ?= $(CURDIR)/$(PEER)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-peer setup-vgi demo test test-long test-faults check bench docs format lock clean
+.PHONY: help setup setup-peer setup-vgi demo test test-long test-faults check bench docs type-table format lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -70,27 +77,31 @@ demo: setup
 	@$(BIN)/python examples/flights/demo.py
 
 test: setup setup-peer
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+	$(PYTEST) $(PARALLEL) $(COVERAGE)
 
 test-long: setup setup-peer
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile -m 'not faults' --hypothesis-profile=long
+	$(PYTEST) $(PARALLEL) -m 'not faults' --hypothesis-profile=long
 
 # Two runs: the long forms, and the streams that are cut, flipped and blown up, at their full number.
 test-faults: setup setup-peer
-	$(BIN)/python -m pytest -q -m faults
-	FRAMEWIRE_LONG=1 $(BIN)/python -m pytest -q tests/faults/test_bombs.py tests/faults/test_mutations.py tests/faults/test_truncation.py
+	$(PYTEST) -m faults
+	FRAMEWIRE_LONG=1 $(PYTEST) tests/faults/test_bombs.py tests/faults/test_mutations.py tests/faults/test_truncation.py
 
 check: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(PYTEST) tests/test_rooms.py tests/test_size.py
 
 bench: setup setup-peer setup-vgi
 	$(BIN)/python -m bench
 
 docs: setup
-	$(BIN)/python -m pytest -q tests/docs
+	$(PYTEST) tests/docs
+
+type-table: setup
+	@$(BIN)/python -m tests.type_table
 
 format: setup
 	$(BIN)/ruff check --fix .
@@ -117,6 +128,6 @@ lock:
 	rm -rf build/lock
 
 clean:
-	rm -rf $(VENV) $(PEER) $(VGI) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis dist build
+	rm -rf $(VENV) $(PEER) $(VGI) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* dist build
 	rm -rf examples/flights/out examples/alerts/out bench/.data bench/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,4 +1,4 @@
-"""``python -m framewire.testing``: the type table as measured, input kind by output form."""
+"""``python -m tests.type_table`` (``make type-table``): prints the type table as measured, input kind by output form."""
 
 from __future__ import annotations
 
