@@ -5,7 +5,7 @@
 #                     with the full Hypothesis profile and a coverage gate
 #   make test-long    the same and the long ones: 10,000 examples for each property
 #   make test-faults  the tests that inject faults into processes, sockets and bytes
-#   make check        format, lint, types, import rules, sizes
+#   make check        format, lint, import rules, sizes, types: of this code, and of what users write (tests/typing)
 #   make bench        the benchmarks, each in a fresh process
 #   make docs         runs every snippet of README and docs, and checks their links
 #   make type-table   prints the type table of docs/reference/types.md as measured here
@@ -77,7 +77,7 @@ demo: setup
 	@$(BIN)/python examples/flights/demo.py
 
 test: setup setup-peer
-	$(PYTEST) $(PARALLEL) $(COVERAGE)
+	$(PYTEST) $(PARALLEL) $(COVERAGE) --ignore=tests/typing
 
 test-long: setup setup-peer
 	$(PYTEST) $(PARALLEL) -m 'not faults' --hypothesis-profile=long
@@ -92,7 +92,7 @@ check: setup
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(PYTEST) tests/test_rooms.py tests/test_size.py
+	$(PYTEST) tests/test_rooms.py tests/test_size.py tests/typing
 
 bench: setup setup-peer setup-vgi
 	$(BIN)/python -m bench
