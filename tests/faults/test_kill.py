@@ -89,14 +89,14 @@ def test_nothing_is_left_of_a_killed_server(
             origin = json.loads(server.out.next() or "")["ready"]
             ready.append(time.monotonic() - started)
             stop_after = rng.randrange(1, 25)
+            before = sum(clients.outcomes.values())
             for _ in range(stop_after):
                 line = server.out.next()
                 assert line is not None, server.err.rest()
                 clients.give(json.loads(line))
             published += stop_after
             # The kill comes at any time: between transfers, and in the middle of one.
-            so_far = sum(clients.outcomes.values())
-            wanted = so_far + rng.randrange(stop_after)
+            wanted = before + rng.randrange(stop_after)
             until(functools.partial(clients.have_done, wanted), "clients fetch")
             assert registry.lookup(origin, folder=str(runtime)) is not None
             server.kill()
