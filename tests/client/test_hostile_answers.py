@@ -64,7 +64,7 @@ def test_the_answer_that_the_others_are_made_of_is_taken() -> None:
         (wire.H_VERSION, "2", UnsupportedVersionError, "wire version 1"),
         (wire.H_VERSION, None, UnsupportedVersionError, "wire version 1"),
         ("Content-Type", "text/html", BadBodyError, "not an Arrow stream"),
-        ("Content-Encoding", "x-unknown", BadBodyError, "content encoding"),
+        ("Content-Encoding", "x-unknown", BadBodyError, "content coding"),
         (wire.H_ROWS, None, BadBodyError, "number of rows"),
         (wire.H_ROWS, "-3", BadBodyError, "number of rows"),
         (wire.H_ROWS, "\u0663", BadBodyError, "number of rows"),

@@ -142,11 +142,11 @@ class Job:
         failures = 0
         hasher = write.new_hasher()
         while True:
+            call = self._request(plan, broken)
+            if call.resume is None:
+                hasher = write.new_hasher()
+            call.hasher = hasher
             try:
-                call = self._request(plan, broken)
-                if call.resume is None:
-                    hasher = write.new_hasher()
-                call.hasher = hasher
                 response = self._send(call)
                 self._lease = response.headers.get(wire.H_LEASE, self._lease)
                 checksum = write.checksum_text(hasher) if response.hashed else None
@@ -157,21 +157,25 @@ class Job:
                 # Report the broken transfer, not the deadline that prevented the retry.
                 raise broken from None
             except (BrokenTransferError, LeasedError, TransferFailedError) as exc:
-                if self.target.is_legacy or not _may_retry(exc, broken):
-                    raise
-                start = 0 if call.resume is None else call.resume.received
-                progress = isinstance(exc, BrokenTransferError) and exc.received > start and _can_resume(exc)
-                failures = 0 if progress else failures + 1
-                if failures >= _TRIES_WITHOUT_PROGRESS and not isinstance(exc, LeasedError):
-                    raise
-                pause = _pause_seconds(failures)
-                if time.monotonic() + pause >= self.deadline:
-                    raise
+                failures = self._failures_after(exc, call, broken, failures)
                 if isinstance(exc, BrokenTransferError) and (exc.buffer is not None or not _can_resume(broken)):
                     broken = exc
                 if broken is not None and broken.headers is not None:
                     self._lease = broken.headers.get(wire.H_LEASE, self._lease)
-            self._cancellation.sleep(pause)
+            self._cancellation.sleep(_pause_seconds(failures))
+
+    def _failures_after(self, exc: S2SPError, call: Call, broken: BrokenTransferError | None, failures: int) -> int:
+        """Count the attempts in a row that brought no byte, ``exc`` included; raise ``exc`` where there must be no other."""
+        if self.target.is_legacy or not _may_retry(exc, broken):
+            raise exc
+        start = 0 if call.resume is None else call.resume.received
+        progress = isinstance(exc, BrokenTransferError) and exc.received > start and _can_resume(exc)
+        failures = 0 if progress else failures + 1
+        if failures >= _TRIES_WITHOUT_PROGRESS and not isinstance(exc, LeasedError):
+            raise exc
+        if time.monotonic() + _pause_seconds(failures) >= self.deadline:
+            raise exc
+        return failures
 
     def _request(self, plan: FetchPlan, broken: BrokenTransferError | None) -> Call:
         request = plan.request()

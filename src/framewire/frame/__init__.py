@@ -74,8 +74,7 @@ def form_of(annotation: Any) -> Form | None:
         members = [form_of(arg) for arg in args if arg is not types.NoneType]
         return members[0] if None not in members else None
     if annotation is list or origin in _ROW_CONTAINERS:
-        is_bare_list = annotation is list or (origin is list and not args)
-        return Form.ROWS if is_bare_list or (args and _is_row(args[0])) else None
+        return Form.ROWS if _holds_rows(annotation, args) else None
     for form, (module, name) in _CLASSES.items():
         if annotation is not None and annotation is getattr(sys.modules.get(module), name, None):
             return form
@@ -83,6 +82,10 @@ def form_of(annotation: Any) -> Form | None:
 
 
 _ROW_CONTAINERS: Final = (list, collections.abc.Sequence, collections.abc.Iterable)
+
+
+def _holds_rows(annotation: Any, args: tuple[Any, ...]) -> bool:
+    return bool(args and _is_row(args[0])) or annotation in (list, typing.List)  # noqa: UP006
 
 
 def _is_row(annotation: Any) -> bool:

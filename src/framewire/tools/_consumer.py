@@ -81,12 +81,15 @@ def frame_parameter(function: Function) -> tuple[str, Form]:
                 f"The function {function.name!r} has several parameters that could take the frame: {listed}.",
                 hint=f"Annotate one with a frame type, or call it {_DEFAULT_NAME!r}.",
             )
+    return _unannotated(function), FORMS[0]
+
+
+def _unannotated(function: Function) -> str:
+    """The parameter that takes the frame where no annotation says so."""
     free = [n for n, p in function.parameters.items() if n != function.context and _is_open(p)]
-    if _DEFAULT_NAME in free:
-        return _DEFAULT_NAME, FORMS[0]
     unannotated = [n for n in free if function.parameters[n].annotation is function.parameters[n].empty]
-    if unannotated:
-        return unannotated[0], FORMS[0]
+    for name in (*(n for n in free if n == _DEFAULT_NAME), *unannotated):
+        return name
     raise SignatureError(
         f"The function {function.name!r} has no parameter for the frame.",
         hint="Annotate one as pl.DataFrame, pl.LazyFrame, pa.Table, pa.RecordBatchReader, pd.DataFrame or list[dict].",

@@ -106,14 +106,8 @@ def _array(array: pa.Array, live: Bits | None, field: pa.Field) -> pa.Array:
         return _dictionary(array, live, field, None)
     if is_view(kind):
         return views(array, live, field)
-    if is_list_view(kind):
-        return _list_view(array, live, field)
-    if _types.is_map(kind) or _types.is_list(kind) or _types.is_large_list(kind):
-        return _list(array, live, field)
-    if _types.is_fixed_size_list(kind):
-        return _fixed_size_list(array, live, field)
-    if _types.is_struct(kind):
-        return _struct(array, live, field)
+    if _types.is_nested(kind) and not _types.is_union(kind):
+        return _nested(array, live, field)
     if _types.is_union(kind) or _types.is_run_end_encoded(kind):
         raise UnsupportedTypeError.of_column(field.name, kind, "Decode it first: cast it to a plain type.")
     if _types.is_boolean(kind):
@@ -121,6 +115,14 @@ def _array(array: pa.Array, live: Bits | None, field: pa.Field) -> pa.Array:
     if kind.num_buffers == 3:
         return text(array, live, field)
     return fixed_width(array, live, field)
+
+
+def _nested(array: pa.Array, live: Bits | None, field: pa.Field) -> pa.Array:
+    if is_list_view(array.type):
+        return _list_view(array, live, field)
+    if _types.is_fixed_size_list(array.type):
+        return _fixed_size_list(array, live, field)
+    return (_struct if _types.is_struct(array.type) else _list)(array, live, field)
 
 
 def _list(array: pa.Array, live: Bits | None, field: pa.Field) -> pa.Array:
