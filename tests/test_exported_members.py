@@ -32,7 +32,7 @@ def test_all_imports_are_exported() -> None:
         and getattr(member, "__module__", "framewire").startswith("framewire")
         and name not in ("annotations", "TYPE_CHECKING")
     ]
-    assert framewire.__all__ == sorted(included)
+    assert sorted(framewire.__all__) == sorted(included)
     assert not any(isinstance(value, ModuleType) for value in values.values())
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from framewire import errors
+from framewire.errors import *  # noqa: F403  (every error; they import nothing)
+
 if TYPE_CHECKING:
     from framewire.client import PeerPolicy as PeerPolicy
     from framewire.client import fetch as fetch
@@ -15,37 +18,6 @@ if TYPE_CHECKING:
     from framewire.consume import resolve as resolve
     from framewire.consume import resolve_async as resolve_async
     from framewire.direct_channel import DirectChannel as DirectChannel
-    from framewire.errors import ArgumentError as ArgumentError
-    from framewire.errors import BadBodyError as BadBodyError
-    from framewire.errors import BadHostError as BadHostError
-    from framewire.errors import BadRangeError as BadRangeError
-    from framewire.errors import ColumnNameError as ColumnNameError
-    from framewire.errors import ExpiredError as ExpiredError
-    from framewire.errors import InvalidTokenError as InvalidTokenError
-    from framewire.errors import LeasedError as LeasedError
-    from framewire.errors import LifecycleError as LifecycleError
-    from framewire.errors import NoRoomError as NoRoomError
-    from framewire.errors import NotATableError as NotATableError
-    from framewire.errors import OverloadedError as OverloadedError
-    from framewire.errors import PublishError as PublishError
-    from framewire.errors import ReplyTooLargeError as ReplyTooLargeError
-    from framewire.errors import RequestError as RequestError
-    from framewire.errors import RevokedError as RevokedError
-    from framewire.errors import RowOutOfRangeError as RowOutOfRangeError
-    from framewire.errors import S2SPError as S2SPError
-    from framewire.errors import SelectionError as SelectionError
-    from framewire.errors import SettingError as SettingError
-    from framewire.errors import SignatureError as SignatureError
-    from framewire.errors import SpentError as SpentError
-    from framewire.errors import TooLargeError as TooLargeError
-    from framewire.errors import TransferDeniedError as TransferDeniedError
-    from framewire.errors import TransferFailedError as TransferFailedError
-    from framewire.errors import TransferTimeoutError as TransferTimeoutError
-    from framewire.errors import UnknownColumnError as UnknownColumnError
-    from framewire.errors import UnknownKeyError as UnknownKeyError
-    from framewire.errors import UnsupportedTypeError as UnsupportedTypeError
-    from framewire.errors import UnsupportedValueError as UnsupportedValueError
-    from framewire.errors import UnsupportedVersionError as UnsupportedVersionError
     from framewire.handle import Handle as Handle
     from framewire.plane import DataPlane as DataPlane
     from framewire.server import S2SPServer as S2SPServer
@@ -55,43 +27,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "ArgumentError",
-    "BadBodyError",
-    "BadHostError",
-    "BadRangeError",
-    "ColumnNameError",
     "DataPlane",
     "DirectChannel",
-    "ExpiredError",
     "Handle",
-    "InvalidTokenError",
-    "LeasedError",
-    "LifecycleError",
-    "NoRoomError",
-    "NotATableError",
-    "OverloadedError",
     "PeerPolicy",
-    "PublishError",
-    "ReplyTooLargeError",
-    "RequestError",
-    "RevokedError",
-    "RowOutOfRangeError",
-    "S2SPError",
     "S2SPServer",
-    "SelectionError",
-    "SettingError",
     "Settings",
-    "SignatureError",
-    "SpentError",
-    "TooLargeError",
-    "TransferDeniedError",
-    "TransferFailedError",
-    "TransferTimeoutError",
-    "UnknownColumnError",
-    "UnknownKeyError",
-    "UnsupportedTypeError",
-    "UnsupportedValueError",
-    "UnsupportedVersionError",
     "__version__",
     "fetch",
     "fetch_async",
@@ -99,6 +40,7 @@ __all__ = [
     "resolve_async",
     "to_table",
 ]
+__all__ += errors.__all__
 
 _HOMES: Final = {
     "DataPlane": "plane",
@@ -113,13 +55,13 @@ _HOMES: Final = {
     "resolve_async": "consume",
     "to_table": "table",
 }
-"""Public name to the module that holds it; the errors are all in ``errors``."""
+"""Public name to the module that holds it."""
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES.get(name, 'errors')}"), name)
+    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
 

@@ -78,7 +78,6 @@ __all__ = [
     "UnsupportedTypeError",
     "UnsupportedValueError",
     "UnsupportedVersionError",
-    "error_from_wire",
 ]
 
 
