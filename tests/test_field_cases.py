@@ -27,6 +27,7 @@ import pytest
 
 from framewire import wire
 from framewire.arrow import write
+from framewire.arrow.read import END_OF_STREAM
 from framewire.client import Options, PeerPolicy
 from framewire.consume import Sources, resolve, resolve_form
 from framewire.errors import (
@@ -317,8 +318,8 @@ def _numbered(columns: dict[str, Any], rows: int) -> pa.Table:
 
 TABLE = _numbered({"n": range(1000)}, 1000)
 WHOLE = _stream(TABLE, 100)
-FOUR = len(_stream(TABLE[:400], 100)) - len(write.END_OF_STREAM)
-SCHEMA = len(_stream(TABLE[:0])) - len(write.END_OF_STREAM)
+FOUR = len(_stream(TABLE[:400], 100)) - len(END_OF_STREAM)
+SCHEMA = len(_stream(TABLE[:0])) - len(END_OF_STREAM)
 CUTS = {"4 of 10 batches": FOUR, "2 bytes more": FOUR + 2, "schema only": SCHEMA}
 
 
@@ -327,7 +328,7 @@ def test_case_23_the_whole_stream_is_accepted() -> None:
         assert server.resolve()["n"].to_list() == list(range(1000))
 
 
-@pytest.mark.parametrize("end", [b"", write.END_OF_STREAM], ids=["cut", "with an end mark"])
+@pytest.mark.parametrize("end", [b"", END_OF_STREAM], ids=["cut", "with an end mark"])
 @pytest.mark.parametrize("cut", CUTS)
 def test_case_23_a_cut_stream_is_an_error(cut: str, end: bytes) -> None:
     body = WHOLE[: CUTS[cut]] + end

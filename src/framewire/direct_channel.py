@@ -90,7 +90,7 @@ class DirectChannel:
 
         Raises:
             UnknownColumnError: No row has a key that is to be renamed.
-            ArgumentError: Two keys would get one name, ``_row_id`` would change, or a row is no dict.
+            ArgumentError: Two keys would get one name, ``_row_id`` would change, or a row is not a dict.
         """
         mapping = parse_mapping(column_mapping)
         for position, row in enumerate(rows):

@@ -5,6 +5,7 @@ import pyarrow.ipc
 import pytest
 
 from framewire.arrow import read, types, write
+from framewire.arrow.read import END_OF_STREAM
 from framewire.errors import BadBodyError, TooLargeError
 
 TABLE = pa.table({"_row_id": pa.array(range(1000), pa.int64()), "s": [f"text {i}" for i in range(1000)]})
@@ -60,7 +61,7 @@ def test_a_cut_on_a_batch_boundary_is_refused_even_with_an_end_mark() -> None:
 def test_bytes_after_the_end_are_refused() -> None:
     data = _stream(TABLE)
     with pytest.raises(BadBodyError, match="follow the end"):
-        _decode(data + b"\0" * 8 + write.END_OF_STREAM)
+        _decode(data + b"\0" * 8 + END_OF_STREAM)
 
 
 def test_limits() -> None:
@@ -70,7 +71,7 @@ def test_limits() -> None:
         _decode(_stream(TABLE), max_bytes=100)
 
 
-@pytest.mark.parametrize("data", [b"", b"<html>502</html>", b"ARROW1\0\0", write.END_OF_STREAM])
+@pytest.mark.parametrize("data", [b"", b"<html>502</html>", b"ARROW1\0\0", END_OF_STREAM])
 def test_what_is_no_stream_is_our_error(data: bytes) -> None:
     with pytest.raises(BadBodyError, match="Nothing was kept"):
         _decode(data)

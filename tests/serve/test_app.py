@@ -14,6 +14,7 @@ import pyarrow.ipc
 import pytest
 
 from framewire.arrow import read, write
+from framewire.arrow.read import END_OF_STREAM
 from framewire.errors import BadBodyError
 from framewire.plane import DataPlane
 from framewire.settings import Settings
@@ -65,7 +66,7 @@ def _read(response: httpx.Response) -> pa.Table:
     table = pa.ipc.open_stream(response.content).read_all()
     table.validate(full=True)
     assert table.num_rows == int(response.headers["s2sp-rows"])
-    assert response.content.endswith(write.END_OF_STREAM)
+    assert response.content.endswith(END_OF_STREAM)
     assert table.column_names[0] == "_row_id"
     return table
 

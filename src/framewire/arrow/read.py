@@ -31,7 +31,7 @@ MAX_EMPTY: Final = 4096
 MAX_DEPTH: Final = 64
 """Levels of nesting: what Arrow's own reader accepts."""
 
-_END: Final = b"\xff\xff\xff\xff\0\0\0\0"
+END_OF_STREAM: Final = b"\xff\xff\xff\xff\0\0\0\0"
 """Continuation marker and a zero length: the only clean end of an Arrow IPC stream."""
 _VERSION_5: Final = 4
 """``MetadataVersion.V5``, which every writer since Arrow 1.0 (2020) writes."""
@@ -157,7 +157,7 @@ class Declared:
                 not carry.
             TooLargeError: It is above a limit.
         """
-        if bytes(memoryview(buffer)[-len(_END) :]) != _END:
+        if bytes(memoryview(buffer)[-len(END_OF_STREAM) :]) != END_OF_STREAM:
             raise _bad("The Arrow stream has no end mark: it was cut off.")
         source = pa.BufferReader(buffer)
         reader = pa.ipc.MessageReader.open_stream(source)

@@ -19,9 +19,6 @@ import xxhash
 from framewire import wire
 from framewire.arrow.align import align
 
-END_OF_STREAM: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
-"""Continuation marker and a zero length: the only clean end of an Arrow IPC stream."""
-
 
 @dataclass(frozen=True)
 class Encoded:
@@ -121,7 +118,7 @@ def collect(table: pa.Table, *, codec: str | None = None) -> tuple[memoryview, .
         for batch in table.to_batches():
             if batch.num_rows:  # a filter may leave thousands of empty ones, which a reader has to take up one by one
                 writer.write_batch(batch)
-    # Small ones are copied by whoever needs them aligned, in less time than it takes to align them.
+    # A reader that needs small ones aligned copies them in less time than aligning them takes here.
     large = table.nbytes >= _LARGE_BYTES
     return tuple(align(sink.parts) if large else [part for part in sink.parts if len(part)])
 

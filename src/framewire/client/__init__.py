@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
-import anyio
-import anyio.to_thread
 import httpx
 import pyarrow as pa
-from anyio.lowlevel import RunVar
 
 from framewire.client._cancellation import Cancellation
 from framewire.client._job import Job
 from framewire.client._options import Options, Transport, refuse_where
 from framewire.client._policy import PeerPolicy
 from framewire.client._transport import DirectTransport
+from framewire.host.threads import FETCHING
 from framewire.selection import RowSpec
 from framewire.settings import Settings
 from framewire.typing import RowIds
@@ -34,10 +31,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-
-_FETCH_THREADS: Final = 32
-"""Fetches at once in one event loop: each holds a thread while its body arrives."""
-_LIMITER: RunVar[anyio.CapacityLimiter] = RunVar("framewire.fetch")
 
 
 def fetch(
@@ -112,14 +105,6 @@ async def in_thread(work: Callable[..., T], options: Options, *args: object) -> 
     """
     options = replace(options, cancellation=Cancellation())
     try:
-        return await anyio.to_thread.run_sync(partial(work, options, *args), limiter=_limiter(), abandon_on_cancel=True)
+        return await FETCHING.run(work, options, *args, abandon_on_cancel=True)
     finally:
         options.cancellation.cancel()
-
-
-def _limiter() -> anyio.CapacityLimiter:
-    limiter = _LIMITER.get(None)
-    if limiter is None:
-        limiter = anyio.CapacityLimiter(_FETCH_THREADS)
-        _LIMITER.set(limiter)
-    return limiter

@@ -101,5 +101,5 @@ def _in_wire_types(table: pa.Table, fields: list[pa.Field]) -> pa.Table:
 
 
 def _truthful(field: pa.Field, column: pa.ChunkedArray) -> pa.Field:
-    """Whoever marked a column with nulls as never null was wrong."""
+    """A column with nulls is nullable, whatever its field says."""
     return field if field.nullable or not column.null_count else field.with_nullable(True)
