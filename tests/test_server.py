@@ -76,7 +76,7 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def served(script: Path) -> Iterator[str]:
     """The base URL of a streamable HTTP server, for the tests whose subject is neither its start nor its end."""
-    with http_server(script) as (running, base):
+    with http_server(script, seconds=3600) as (running, base):
         yield base
         assert running.poll() is None, "a test ended the server that all share"
 
@@ -279,13 +279,13 @@ CALL = {
 
 
 @contextmanager
-def process(*arguments: str, **options: Any) -> Iterator[subprocess.Popen[str]]:
+def process(*arguments: str, seconds: float = PATIENCE_SECONDS, **options: Any) -> Iterator[subprocess.Popen[str]]:
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     # The SDK's log handler wraps lines. A process that was told to end is ended once its drain is over: here never.
     environment = {**os.environ, "COLUMNS": "300", "FRAMEWIRE_DRAIN_SECONDS": str(PATIENCE_SECONDS)}
     with subprocess.Popen([sys.executable, *arguments], text=True, env=environment, **{**pipes, **options}) as running:
         # A test that waits for output that never comes fails, and does not hang.
-        watchdog = threading.Timer(PATIENCE_SECONDS, running.kill)
+        watchdog = threading.Timer(seconds, running.kill)
         watchdog.start()
         try:
             yield running
@@ -340,9 +340,9 @@ def test_mcp_run_finds_the_server(script: Path) -> None:
 
 
 @contextmanager
-def http_server(script: Path, host: str = "127.0.0.1") -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """The script under streamable HTTP on a free port, and its base URL."""
-    with process("-u", str(script), "streamable-http", "0", host) as running:
+def http_server(script: Path, seconds: float = PATIENCE_SECONDS) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The script under streamable HTTP on a free port, and its base URL; killed after ``seconds``."""
+    with process("-u", str(script), "streamable-http", "0", "127.0.0.1", seconds=seconds) as running:
         assert running.stderr is not None
         seen = ""
         for line in running.stderr:

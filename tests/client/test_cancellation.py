@@ -17,11 +17,12 @@ import httpx
 import polars as pl
 import pytest
 
-from framewire import client, consume
+from framewire import consume
 from framewire.client import Options, PeerPolicy, fetch_async, fetch_table, in_thread
 from framewire.client._cancellation import Cancellation
 from framewire.client._failures import CallCancelledError
 from framewire.frame import Form
+from framewire.host.threads import FETCHING
 from framewire.plane import DataPlane
 from framewire.settings import Settings
 from tests.client.scripted import OK, PATH, Server, serving
@@ -101,7 +102,7 @@ def assert_it_ends(reached: threading.Event, url: str, policy: PeerPolicy, trans
 
     async def main() -> None:
         await cancelled_when(reached, partial(in_thread, work, Options(LONG, policy, transport)))
-        assert client._limiter().borrowed_tokens == 0
+        assert FETCHING.limiter.borrowed_tokens == 0
         assert await anyio.to_thread.run_sync(ended.wait, ENOUGH_SECONDS)
 
     asyncio.run(main())
@@ -204,7 +205,7 @@ def test_a_hundred_cancelled_fetches_leave_no_thread_and_no_slot_taken(how: str)
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
-            assert client._limiter().borrowed_tokens == 0
+            assert FETCHING.limiter.borrowed_tokens == 0
             assert (await fetch_async(good)).num_rows == 3
 
     with serving(script) as server, DataPlane() as plane:

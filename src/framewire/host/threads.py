@@ -27,6 +27,15 @@ class WorkerThreads:
         self._limiter: RunVar[anyio.CapacityLimiter] = RunVar(f"framewire.{name}")
         self._size = size
 
+    @property
+    def limiter(self) -> anyio.CapacityLimiter:
+        """The limiter of the running event loop."""
+        limiter = self._limiter.get(None)
+        if limiter is None:
+            limiter = anyio.CapacityLimiter(self._size)
+            self._limiter.set(limiter)
+        return limiter
+
     async def run(self, work: Callable[..., T], /, *args: Any, abandon_on_cancel: bool = False, **keywords: Any) -> T:
         """Run ``work`` in a thread and return its result; wait while ``size`` others run.
 
@@ -36,12 +45,8 @@ class WorkerThreads:
             abandon_on_cancel: Return at once when cancelled, and let the thread finish by itself.
             **keywords: Keyword arguments of ``work``.
         """
-        limiter = self._limiter.get(None)
-        if limiter is None:
-            limiter = anyio.CapacityLimiter(self._size)
-            self._limiter.set(limiter)
         call = partial(work, *args, **keywords)
-        return await anyio.to_thread.run_sync(call, limiter=limiter, abandon_on_cancel=abandon_on_cancel)
+        return await anyio.to_thread.run_sync(call, limiter=self.limiter, abandon_on_cancel=abandon_on_cancel)
 
 
 FETCHING: Final = WorkerThreads("fetch", 32)
