@@ -46,6 +46,7 @@ _MANY_ROWS: Final = "more than 2147483648 rows"
 _DECODED: Final = "bytes once decoded, above"
 _SHOWN: Final = "bytes once written out, above"
 _SHORT: Final = "does not fit its buffers"
+_TEXTS: Final = "more text than it has room for"
 _ARROW: Final = "not a valid Arrow stream"
 """What Arrow's own reader refuses."""
 _OUTSIDE: Final = "outside its batch"
@@ -160,6 +161,59 @@ def _view_count(count: int) -> bytes:
     views = struct.pack("<i4sii", 16, b"xxxx", 0, 0) * 10
     buffers = [None, pa.py_buffer(views), *[pa.py_buffer(b"x" * 16)] * 33]
     return patch(stream(_one(pa.Array.from_buffers(pa.string_view(), 10, buffers))), 33, count)
+
+
+def _endless_metadata(place: str) -> bytes:
+    """Two thousand entries that all lead to one value of 200 KB."""
+    count, nbytes = 2000, 200_000
+    entries = {f"k{i}": "v" for i in range(count)} | {"long": "x" * nbytes}
+    metadata = {name: entries if name == place else None for name in ("schema", "field", "batch")}
+    schema = pa.schema([pa.field("x", pa.int8(), metadata=metadata["field"])], metadata=metadata["schema"])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as writer:
+        batch = pa.record_batch([pa.array([1], pa.int8())], schema=schema)
+        writer.write_batch(batch, custom_metadata=metadata["batch"])
+    data = bytearray(sink.getvalue().to_pybytes())
+    part = parts(bytes(data))[place == "batch"]
+    for start in range(part.start, part.body - 4 * count, 4):
+        if struct.unpack_from("<I", data, start)[0] != count + 1:
+            continue
+        tables = [at + struct.unpack_from("<I", data, at)[0] for at in range(start + 4, start + 8 + 4 * count, 4)]
+        values = {table: _text_size(data, table) for table in tables if table < part.body}
+        longest = max(values, key=lambda table: values[table], default=0)
+        if values.get(longest) == nbytes:
+            for at in range(start + 4, start + 8 + 4 * count, 4):
+                if at < longest:
+                    struct.pack_into("<I", data, at, longest - at)
+            return bytes(data)
+    raise AssertionError("no list of entries was found")
+
+
+def _text_size(data: bytearray, table: int) -> int:
+    """Bytes of an entry's value, which is its second slot."""
+    vtable = table - struct.unpack_from("<i", data, table)[0]
+    if not 0 <= vtable < len(data) - 8 or struct.unpack_from("<H", data, vtable)[0] < 8:
+        return -1
+    at = table + struct.unpack_from("<H", data, vtable + 6)[0]
+    text = at + struct.unpack_from("<I", data, at)[0] if at < len(data) - 4 else len(data)
+    return int(struct.unpack_from("<I", data, text)[0]) if text < len(data) - 4 else -1
+
+
+def _null_views() -> pa.Array:
+    """A null over a view of 64 KB into a buffer of 30 bytes: Arrow does not validate it, and Polars copies what it points to."""
+    text = pa.array(["x" * 30, None], _TEXT_VIEW)
+    views = bytearray(text.buffers()[1])
+    struct.pack_into("<i4sii", views, 16, 1 << 16, b"xxxx", 0, 0)
+    return pa.Array.from_buffers(_TEXT_VIEW, 2, [text.buffers()[0], pa.py_buffer(bytes(views)), text.buffers()[2]], 1)
+
+
+def _view_deltas() -> bytes:
+    """Arrow validates a dictionary fully before it adds to it: a megabyte for each of its views, which nobody has weighed."""
+    words = _big_text(2)
+    more = pa.concat_arrays([words, pa.array(["more"], _TEXT_VIEW)])
+    indices = pa.array([0, 1], pa.int32())
+    chunks = [pa.DictionaryArray.from_arrays(indices, values) for values in (words, more)]
+    return stream(pa.table({"x": pa.chunked_array(chunks)}), emit_dictionary_deltas=True)
 
 
 def _message_size(size: int) -> bytes:
@@ -297,6 +351,10 @@ def _forged() -> Iterator[Bomb]:
     yield Bomb("buffers of a view: 2^62", _ARROW, lambda: _view_count(1 << 62))
     yield Bomb("buffers of a view: -1", _ARROW, lambda: _view_count(-1))
     yield Bomb("endless schema", _ARROW, _endless_schema)
+    for place in ("schema", "field", "batch"):
+        yield Bomb(f"endless metadata of a {place}", _TEXTS, lambda place=place: _endless_metadata(place))  # type: ignore[misc]
+    yield Bomb("views under nulls that lead out of their buffer", _ARROW, lambda: stream(_one(_null_views())))
+    yield Bomb("deltas of views", "adds to a dictionary", _view_deltas)
 
 
 BOMBS: Final = (*_rows(), *_compressed(), *_expanding(), *_forged())

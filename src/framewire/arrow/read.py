@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,8 @@ import pyarrow.ipc
 from framewire import wire
 from framewire.arrow.expanded import ExpandedSize, NeedsExactCount, check_expanded
 from framewire.arrow.layout import BatchLayout, batch_layout
-from framewire.arrow.types import children, is_flat
+from framewire.arrow.message_text import has_own_text, text_bytes
+from framewire.arrow.types import children, is_flat, is_view
 from framewire.arrow.validate import check_hidden_views
 from framewire.arrow.validate import validate as validate_values
 from framewire.errors import BadBodyError, S2SPError, TooLargeError
@@ -157,25 +158,28 @@ class Declared:
                 not carry.
             TooLargeError: It is above a limit.
         """
-        if bytes(memoryview(buffer)[-len(END_OF_STREAM) :]) != END_OF_STREAM:
+        view = memoryview(buffer).cast("B") if buffer.size else memoryview(b"")
+        if bytes(view[-len(END_OF_STREAM) :]) != END_OF_STREAM:
             raise _bad("The Arrow stream has no end mark: it was cut off.")
-        source = pa.BufferReader(buffer)
-        reader = pa.ipc.MessageReader.open_stream(source)
-        message = next(reader, None)
+        messages = _messages(buffer, view)
+        message = next(messages, None)
         if message is None or message.type != "schema":
             raise _malformed("it does not begin with a schema")
-        metadata = message.metadata
         if message.metadata_version != _VERSION_5:
             raise _bad("The Arrow stream has messages of another version than V5.")
+        metadata = message.metadata
         read_schema = _remembered_schema if metadata.size <= _REMEMBERED_BYTES else _schema
-        weightless = read_schema(metadata.to_pybytes(), wire.MAX_COLUMNS)
-        for message in reader:
+        schema = read_schema(metadata.to_pybytes(), wire.MAX_COLUMNS)
+        for message in messages:
             if message.type not in ("record batch", "dictionary"):
                 raise _malformed("it has a message that is not a batch")
-            self._add(batch_layout(memoryview(message.metadata)), message.body, weightless)
-        end = source.tell()
-        if end != buffer.size:
-            raise _bad(f"{buffer.size - end} bytes follow the end of the Arrow stream.")
+            layout = batch_layout(memoryview(message.metadata))
+            if layout.is_delta and schema.has_words:
+                # Arrow validates values in full before it joins them, and a million views may show the same megabyte.
+                raise _bad(
+                    "The Arrow stream adds to a dictionary, beside dictionaries of views; framewire does not read that."
+                )
+            self._add(layout, message.body, schema.weightless)
         if rows is not None and self.rows != rows:
             raise _bad(f"The body holds {self.rows} rows where {rows} were announced.")
 
@@ -241,18 +245,62 @@ class Declared:
         return int(np.where(prefixes == -1, sizes - _PREFIX_BYTES, prefixes).sum(dtype=np.float64))
 
 
-def _schema(metadata: bytes, max_columns: int) -> npt.NDArray[np.bool_]:
-    """For each field of a batch, depth first: whether its values take no byte. Types that do not cross the wire are refused."""
+def _messages(buffer: pa.Buffer, view: memoryview) -> Iterator[pa.ipc.Message]:
+    """The messages of a stream; the custom metadata of each is measured before Arrow copies it.
+
+    Raises:
+        BadBodyError: A message refers to more text than it has, or bytes follow the end.
+    """
+    source = pa.BufferReader(buffer)
+    reader = pa.ipc.MessageReader.open_stream(source)
+    while True:
+        start = source.tell() + _FRAME.size
+        if start <= len(view):
+            size = _FRAME.unpack_from(view, start - _FRAME.size)[1]
+            metadata = view[start : start + max(size, 0)]
+            if len(metadata) > _FRAME.size and has_own_text(metadata):
+                _check_text(metadata)
+        message = next(reader, None)
+        if message is None:
+            break
+        yield message
+    end = source.tell()
+    if end != len(view):
+        raise _bad(f"{len(view) - end} bytes follow the end of the Arrow stream.")
+
+
+def _check_text(metadata: memoryview) -> None:
+    if text_bytes(metadata, len(metadata)) > len(metadata):
+        raise _malformed("a message refers to more text than it has room for")
+
+
+class _Schema(NamedTuple):
+    """A schema as far as batches are checked by it.
+
+    Attributes:
+        weightless: For each field of a batch, depth first: whether its values take no byte.
+        has_words: Whether a dictionary holds views.
+    """
+
+    weightless: npt.NDArray[np.bool_]
+    has_words: bool
+
+
+def _schema(metadata: bytes, max_columns: int) -> _Schema:
+    """Read a schema's message; types that do not cross the wire are refused."""
+    _check_text(memoryview(metadata))
     if _EXTENSION in metadata:
         # Reading its schema would run the code that this process registered for the type.
         raise _bad("A column has an extension type, which framewire does not carry.")
     flags: list[bool] = []
+    has_words = False
     for field in pa.ipc.read_schema(pa.py_buffer(_FRAME.pack(_CONTINUATION, len(metadata)) + metadata)):
         for dtype in _nodes(field.type, field.name, 0):
             flags.append(_is_weightless(dtype))
+            has_words |= pa.types.is_dictionary(dtype) and is_view(dtype.value_type)
             if len(flags) > max_columns:
                 raise TooLargeError(f"The body has more than {max_columns} columns.", hint="Ask for fewer columns.")
-    return np.array(flags, np.bool_)
+    return _Schema(np.array(flags, np.bool_), has_words)
 
 
 _remembered_schema = lru_cache(maxsize=64)(_schema)
