@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import httpx
 import polars as pl
 import pyarrow as pa
 import pytest
@@ -15,6 +16,8 @@ from framewire.arrow import write
 from framewire.consume import resolve
 from framewire.errors import ArgumentError, RowOutOfRangeError, SelectionError, UnknownColumnError
 from framewire.plane import DataPlane
+from framewire.table import to_table
+from framewire.tools._reply import Request, reply
 
 FRAME = pl.DataFrame(
     {"id": [2**62 + i for i in range(6)], "price": [1.5, None, 3.0, 4.0, 5.0, 6.0], "tag": list("abcdef")}
@@ -161,3 +164,59 @@ def test_without_a_body_the_agents_rows_are_all_there_is() -> None:
     ]
     with pytest.raises(ArgumentError, match="Both resource_url and body_data"):
         resolve(resource_url="http://127.0.0.1:1/s2sp/data/x", body_data="[]")
+
+
+# --- whole sync replies -----------------------------------------------------------------------------------------------
+
+
+def _sync_reply(rows: int, limit: int, domains: str = "a,day") -> dict[str, Any]:
+    frame = pl.DataFrame(
+        {"a": range(rows), "day": [f"d{i}" for i in range(rows)], "price": [i / 4 for i in range(rows)]}
+    )
+    result = reply(
+        to_table(frame), Request.read(domains, "sync", limit), lambda prepared: pytest.fail("no handle is made")
+    )
+    content: dict[str, Any] = result.structured_content or {}
+    return content
+
+
+@pytest.mark.parametrize("domains", ["a,day", "day", "a,day,price", "_row_id"])
+@pytest.mark.parametrize(("rows", "limit"), [(3, 100), (150, 100), (150, 0), (0, 100)])
+def test_a_whole_sync_reply_is_the_whole_table(domains: str, rows: int, limit: int) -> None:
+    """Abstract and body hold every value between them, also where the abstract is cut."""
+    frame = resolve(body_data=json.loads(json.dumps(_sync_reply(rows, limit, domains))))
+    if rows:
+        assert frame.columns == ["_row_id", "a", "day", "price"]
+        assert frame["a"].to_list() == list(range(rows))
+        assert frame["day"].to_list() == [f"d{i}" for i in range(rows)]
+    assert frame.height == rows
+
+
+def test_the_values_of_a_whole_sync_reply_win() -> None:
+    whole = _sync_reply(3, 100)
+    frame = resolve([{"_row_id": 1, "day": "altered", "price": 99.0, "note": "x"}], body_data=whole)
+    assert frame.to_dicts() == [{"_row_id": 1, "a": 1, "day": "d1", "price": 0.25, "note": "x"}]
+
+
+def test_a_reply_that_cannot_be_completed_is_refused() -> None:
+    cut = _sync_reply(3, 100)
+    cut["abstract"] = cut["abstract"][:2]
+    with pytest.raises(ArgumentError, match="does not show every row.*mode='async'"):
+        resolve(body_data=cut)
+    with pytest.raises(ArgumentError, match="async reply.*resource_url"):
+        resolve(body_data={"abstract": [], "resource_url": "http://127.0.0.1:1/s2sp/data/x"})
+    with pytest.raises(ArgumentError, match="whole reply"):
+        resolve(body_data=[{"a": 1}])
+
+
+# --- arguments of another type ----------------------------------------------------------------------------------------
+
+
+def test_policies_and_transports_of_another_type_are_named(url: str) -> None:
+    wrong: Any = httpx.Client()
+    with wrong, pytest.raises(ArgumentError, match="transport is of type Client.*HTTPTransport"):
+        resolve(resource_url=url, transport=wrong)
+    with pytest.raises(ArgumentError, match="blocking call.*fetch_async"):
+        resolve(resource_url=url, transport=httpx.AsyncHTTPTransport())  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="policy is of type str"):
+        resolve(resource_url=url, policy="http://a.example")  # type: ignore[arg-type]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import numpy as np
@@ -16,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from framewire.client import PeerPolicy, fetch, fetch_async
+from framewire.client import DirectTransport, PeerPolicy, fetch, fetch_async
 from framewire.consume import resolve, resolve_async
 from framewire.errors import (
     ArgumentError,
@@ -25,6 +28,7 @@ from framewire.errors import (
     InvalidTokenError,
     LifecycleError,
     NoRoomError,
+    OverloadedError,
     RevokedError,
     RowOutOfRangeError,
     SettingError,
@@ -400,3 +404,31 @@ def test_only_challenges_are_answered(plane: DataPlane) -> None:
     assert "proof" not in httpx.get(health).json()
     refused = httpx.get(health, params={"challenge": "sign this"})
     assert (refused.status_code, refused.json()["code"]) == (422, "bad_selection")
+
+
+def _hold_connection(plane: DataPlane) -> socket.socket:
+    parts = urlsplit(plane.base_url)
+    sock = socket.create_connection((parts.hostname, parts.port))
+    sock.sendall(b"GET /s2sp/health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert sock.recv(12) == b"HTTP/1.1 200"
+    return sock
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_plane_serves_as_many_connections_as_it_says(most: int) -> None:
+    with DataPlane(Settings(max_connections=most)) as plane, ExitStack() as stack:
+        url = plane.publish([{"a": 1}]).resource_url
+        for _ in range(most - 1):
+            stack.enter_context(_hold_connection(plane))
+        transport = stack.enter_context(closing(DirectTransport()))
+        assert fetch(url, transport=transport).num_rows == 1
+
+
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_a_full_plane_is_not_taken_for_a_stranger(is_listed: bool) -> None:
+    """A registered plane answers the challenge with 503 then: whoever asks is told to try again, and not to list it."""
+    with DataPlane(Settings(max_connections=1)) as plane, _hold_connection(plane):
+        url = plane.publish([{"a": 1}]).resource_url
+        peers = (plane.base_url,) if is_listed else ()
+        with closing(DirectTransport()) as transport, pytest.raises(OverloadedError):
+            fetch(url, settings=Settings(allow_peers=peers), transport=transport)

@@ -60,7 +60,7 @@ def parse_body_data(body_data: str | Sequence[Any] | Mapping[str, Any], settings
             raise ArgumentError("body_data is not valid JSON.", hint=_HINT) from None
     schema: Mapping[str, Any] = {}
     if isinstance(value, Mapping):
-        schema, value = value.get("schema", {}), value.get("body")
+        schema, value = value.get("schema", {}), _whole_rows(value)
     if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(row, Mapping) for row in value):
         raise ArgumentError("body_data is not an array of rows.", hint=_HINT)
     if not isinstance(schema, Mapping):
@@ -69,6 +69,35 @@ def parse_body_data(body_data: str | Sequence[Any] | Mapping[str, Any], settings
     table = table_of_rows(value, types)
     present = set(table.column_names)
     return InlineBody(table, {name: dtype for name, dtype in types.items() if name not in present})
+
+
+def _whole_rows(reply: Mapping[str, Any]) -> Any:
+    """The rows of a whole reply: the columns that its body leaves out stand in its abstract.
+
+    Raises:
+        ArgumentError: It is an async reply, or its abstract does not show every row.
+    """
+    body: Any = reply.get("body")
+    abstract: Any = reply.get("abstract", [])
+    if body is None and reply.get("resource_url"):
+        raise ArgumentError("body_data is an async reply.", hint="Pass its resource_url as resource_url instead.")
+    rows = [body, abstract]
+    if not all(isinstance(part, list) and all(isinstance(row, Mapping) for row in part) for part in rows):
+        return body
+    shown = {str(row.get(wire.ROW_ID)): row for row in abstract}
+    held = set(chain.from_iterable(body))
+    if not set(chain.from_iterable(abstract)) - held:
+        return body
+    if any(str(row.get(wire.ROW_ID)) not in shown for row in body):
+        raise ArgumentError(
+            "The abstract of body_data does not show every row, and its body leaves out the columns of the abstract.",
+            hint="Call the resource tool again with mode='async', and pass its resource_url.",
+        )
+    order = {name: None for name in reply.get("columns", []) if isinstance(name, str)}
+    merged = [{**shown[str(row.get(wire.ROW_ID))], **row} for row in body]
+    return [
+        {wire.ROW_ID: row[wire.ROW_ID], **{name: row[name] for name in order if name in row}, **row} for row in merged
+    ]
 
 
 def _arrow(text: str, settings: Settings) -> pa.Table:
@@ -113,7 +142,8 @@ def table_of_rows(rows: Sequence[Mapping[str, Any]], types: Mapping[str, pa.Data
     missing = next((i for i, row in enumerate(rows) if wire.ROW_ID not in row), None)
     if missing is not None:
         raise ArgumentError(
-            f"Row {missing} of the body has no {wire.ROW_ID}.", hint="Pass the rows as the resource sent them."
+            f"Row {missing} of the body has no {wire.ROW_ID}.",
+            hint="Call the resource tool again with abstract_domains and mode='sync', and pass its whole reply.",
         )
     ids = _unique_ids([row[wire.ROW_ID] for row in rows], "the body")
     names = [name for name in dict.fromkeys(chain.from_iterable(rows)) if name != wire.ROW_ID]

@@ -114,7 +114,11 @@ def test_sync_reply_holds_the_body_and_no_handle(flights: S2SPServer, call: Call
     assert (reply["total_rows"], reply["shown_rows"], reply["truncated"]) == (150, 100, True)
     assert len(reply["abstract"]) == 100
     assert len(reply["body"]) == 150
-    assert reply["body"][3] == {"_row_id": 3, "delay": 1.5, "id": str(2**60)}
+    # The abstract is cut, so the body has its column as well: nothing is lost.
+    assert reply["body"][3] == {"_row_id": 3, "origin": "JFK", "delay": 1.5, "id": str(2**60)}
+    short = call(flights, "flights", abstract_domains=["origin"], mode="sync", n=3).structured_content
+    assert short is not None
+    assert short["body"][3] == {"_row_id": 3, "delay": 1.5, "id": str(2**60)}
 
 
 def test_plain_reply(flights: S2SPServer, call: Call) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from framewire.client._call import Call, Headers, Response
 from framewire.client._failures import AGAIN, CallCancelledError, timed_out, too_large
-from framewire.errors import TransferFailedError
+from framewire.errors import ArgumentError, TransferFailedError
 
 
 def send(transport: httpx.BaseTransport | httpx.AsyncBaseTransport, call: Call) -> Response:
@@ -23,7 +23,11 @@ def send(transport: httpx.BaseTransport | httpx.AsyncBaseTransport, call: Call) 
         call: A cancellation ends an async exchange at once, a blocking one when the transport returns.
     """
     if not isinstance(transport, httpx.BaseTransport):
-        return anyio.from_thread.run(_send_async, transport, call)
+        try:
+            return anyio.from_thread.run(_send_async, transport, call)
+        except anyio.NoEventLoopError:
+            hint = "Use fetch_async or resolve_async, or pass a blocking transport."
+            raise ArgumentError("An async transport has no event loop in a blocking call.", hint=hint) from None
     response = transport.handle_request(_to_httpx(call))
     try:
         body = _Body(call, response)

@@ -96,6 +96,8 @@ class Job:
         if not is_proven(registration):
             challenge = new_challenge()
             response = self._send(self._call(challenge_request(challenge), MAX_PROOF_BYTES))
+            if response.status == 503:
+                raise error_of(response.status, response.body)  # a data plane that is full, not a stranger
             if not is_proof(registration, challenge, response.status, bytes(response.body)):
                 raise refusal()
             remember(registration)

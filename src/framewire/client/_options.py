@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, get_args
 
 import httpx
 
@@ -14,7 +14,7 @@ from framewire.client._call import Call, Response
 from framewire.client._cancellation import Cancellation
 from framewire.client._policy import PeerPolicy
 from framewire.client._transport import DirectTransport
-from framewire.errors import SelectionError
+from framewire.errors import ArgumentError, SelectionError
 from framewire.settings import Settings
 
 Transport: TypeAlias = DirectTransport | httpx.BaseTransport | httpx.AsyncBaseTransport
@@ -47,7 +47,18 @@ class Options:
         transport: Transport | None = None,
         deadline_seconds: float | None = None,
     ) -> Options:
-        """From the keyword arguments of the public functions."""
+        """From the keyword arguments of the public functions.
+
+        Raises:
+            ArgumentError: ``policy`` or ``transport`` is of another type.
+        """
+        if policy is not None and not isinstance(policy, PeerPolicy):
+            raise ArgumentError(f"policy is of type {type(policy).__name__}.", hint="Pass a framewire.PeerPolicy.")
+        if transport is not None and not isinstance(transport, get_args(Transport)):
+            raise ArgumentError(
+                f"transport is of type {type(transport).__name__}.",
+                hint="Pass a transport, such as httpx.HTTPTransport(), not a client; fetch_async takes async ones as well.",
+            )
         return cls((settings or Settings.from_env()).replace(deadline_seconds=deadline_seconds), policy, transport)
 
     def sender(self) -> Callable[[Call], Response]:

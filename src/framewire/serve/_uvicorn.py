@@ -49,7 +49,8 @@ def uvicorn_config(
     return _Config(
         app,
         http=guarded_protocol(),
-        limit_concurrency=max_connections,
+        limit_concurrency=max_connections
+        + 1,  # uvicorn counts the connection that it asks about, and refuses at the limit
         loop="uvloop" if importlib.util.find_spec("uvloop") else "asyncio",
         ws="none",
         lifespan=lifespan,  # type: ignore[arg-type]

@@ -82,20 +82,34 @@ def reply(table: pa.Table, request: Request, publish: Callable[[PreparedTable], 
         "body_domains": list(parts.body),
     }
     left_bytes = wire.MAX_REPLY_BYTES - _ENVELOPE_BYTES - _cost(json_values.dumps(head))
-    body: dict[str, Any] = {}
-    if request.mode == "sync":
-        body["body"], left_bytes = _inline_body(prepared.table, parts, left_bytes)
     first = prepared.table.select([wire.ROW_ID, *parts.abstract]).slice(0, request.limit)
-    shown, _ = _rows_that_fit(first, left_bytes)
-    abstract = {"shown_rows": len(shown), "truncated": len(shown) < table.num_rows, "abstract": shown}
     if request.mode == "sync":
-        return _result({**head, **abstract, **body})
+        return _result({**head, **_inline(prepared.table, first, parts, left_bytes)})
+    shown, _ = _rows_that_fit(first, left_bytes)
     handle = publish(prepared).to_dict()
-    return _result({**head, "resource_url": handle["resource_url"], "expires_at": handle["expires_at"], **abstract})
+    links = {"resource_url": handle["resource_url"], "expires_at": handle["expires_at"]}
+    return _result({**head, **links, **_abstract(shown, table)})
 
 
-def _inline_body(numbered: pa.Table, parts: Split, left_bytes: int) -> tuple[list[JSONValue], int]:
-    rows, left_bytes = _rows_that_fit(numbered.select([wire.ROW_ID, *parts.body]), left_bytes)
+def _abstract(shown: list[JSONValue], table: pa.Table) -> dict[str, Any]:
+    return {"shown_rows": len(shown), "truncated": len(shown) < table.num_rows, "abstract": shown}
+
+
+def _inline(numbered: pa.Table, first: pa.Table, parts: Split, left_bytes: int) -> dict[str, Any]:
+    """Abstract and body of a sync reply, which together hold every value of the table.
+
+    The body leaves out the columns that the abstract shows in every row; where the abstract is cut, it has all columns.
+    """
+    for columns in (parts.body, numbered.column_names[1:]):
+        body, left = _inline_body(numbered.select([wire.ROW_ID, *columns]), left_bytes)
+        shown, _ = _rows_that_fit(first, left)
+        if len(shown) == numbered.num_rows:
+            break
+    return {**_abstract(shown, numbered), "body": body}
+
+
+def _inline_body(numbered: pa.Table, left_bytes: int) -> tuple[list[JSONValue], int]:
+    rows, left_bytes = _rows_that_fit(numbered, left_bytes)
     if len(rows) < numbered.num_rows:
         raise ReplyTooLargeError(
             f"The body of {numbered.num_rows} rows does not fit into a reply of {_limit()}.",
