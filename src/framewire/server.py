@@ -20,6 +20,7 @@ from mcp.types import Tool as ListedTool
 from framewire import wire
 from framewire.errors import SettingError
 from framewire.host.addresses import listener_url, warn_unreachable
+from framewire.host.forks import descriptors_stay, signals_stay
 from framewire.plane import DataPlane
 from framewire.serve import bind, serve_both_planes
 from framewire.settings import Settings
@@ -288,10 +289,11 @@ class S2SPServer(MCPServer[Any]):
             SettingError: The address cannot be bound.
         """
         if transport != "streamable-http":
-            super().run(transport, **options)
+            with signals_stay():
+                super().run(transport, **options)
             return
         uvloop = importlib.util.find_spec("uvloop") is not None
-        with suppress(KeyboardInterrupt):  # uvicorn has shut down by then, and raises the signal again
+        with signals_stay(), suppress(KeyboardInterrupt):  # uvicorn has shut down by then, and raises the signal again
             anyio.run(
                 functools.partial(self.run_streamable_http_async, **options), backend_options={"use_uvloop": uvloop}
             )
@@ -312,7 +314,7 @@ class S2SPServer(MCPServer[Any]):
         sock = bind(host, port)
         bound = sock.getsockname()[1]
         try:
-            with self._keeper.mounted(host, bound):
+            with self._keeper.mounted(host, bound), descriptors_stay(sock.fileno()):
                 await serve_both_planes(
                     app,
                     self._keeper.app,

@@ -26,6 +26,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from framewire.host.forks import in_child
+
 try:
     import fcntl
 except ImportError:  # Windows: a second worker is not noticed there
@@ -85,13 +87,25 @@ class Claim:
         """Release it, unless another data plane of this process shares it."""
         with _CLAIMS_LOCK:
             self._users -= 1
-            if not self._users:
+            if not self._users and _CLAIMS.get(self._path) is self:
                 del _CLAIMS[self._path]
                 os.close(self.descriptor)
 
 
 _CLAIMS: Final[dict[str, Claim]] = {}
-_CLAIMS_LOCK: Final = threading.Lock()
+_CLAIMS_LOCK = threading.Lock()
+
+
+def _forget_claims() -> None:
+    """In a forked child: a record lock is its parent's alone, and another thread of the parent may hold the mutex for ever."""
+    global _CLAIMS_LOCK
+    _CLAIMS_LOCK = threading.Lock()
+    for held in _CLAIMS.values():
+        os.close(held.descriptor)
+    _CLAIMS.clear()
+
+
+in_child(_forget_claims)
 
 
 # Functions below take ``folder`` to replace the folder that follows from the user id.

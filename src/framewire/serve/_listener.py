@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import socket
 import threading
-import weakref
 from collections.abc import Iterator
 from typing import Any, Final
 
 import uvicorn
 
 from framewire.errors import LifecycleError
+from framewire.host.forks import descriptors_stay
 from framewire.serve._uvicorn import DrainingServer, bind, uvicorn_config
 
 logger = logging.getLogger(__name__)
@@ -37,23 +36,6 @@ class _Server(DrainingServer):
         self.up.set()
 
 
-_LISTENING: Final[weakref.WeakSet[socket.socket]] = weakref.WeakSet()
-
-
-def _close_all() -> None:
-    """Close inherited sockets in a forked child: it accepts nothing, but would keep the port open after its parent's end."""
-    null = os.open(os.devnull, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-    for sock in list(_LISTENING):
-        if sock.fileno() >= 0:
-            # Not sock.close(): an event loop keeps the descriptor's number, and might close it again once it is reused.
-            os.dup2(null, sock.fileno(), inheritable=False)
-    os.close(null)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_all)
-
-
 class Listener:
     """Serves ``app`` from a daemon thread until :meth:`stop`.
 
@@ -70,7 +52,6 @@ class Listener:
     ) -> None:
         self._sock = bind(host, port)
         self.port: int = self._sock.getsockname()[1]
-        _LISTENING.add(self._sock)
         config = uvicorn_config(app, drain_seconds=drain_seconds, max_connections=max_connections)
         self._server = _Server(config, drain_seconds=drain_seconds)
         self._failed: BaseException | None = None
@@ -89,7 +70,8 @@ class Listener:
 
     def _run(self) -> None:
         try:
-            self._server.run(sockets=[self._sock])
+            with descriptors_stay(self._sock.fileno()):
+                self._server.run(sockets=[self._sock])
         except BaseException as exc:
             self._failed = exc
             logger.exception("The data plane's listener ended")

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
 import logging
 import math
 import socket
+from collections.abc import Iterator
 from typing import Any, Final
 
 import uvicorn
 
 from framewire import wire
 from framewire.errors import SettingError
+from framewire.host.forks import signals_stay
 from framewire.serve._guard import guarded_protocol
 
 logger = logging.getLogger(__name__)
@@ -95,6 +98,12 @@ class DrainingServer(uvicorn.Server):
     def __init__(self, config: uvicorn.Config, *, drain_seconds: float) -> None:
         super().__init__(config)
         self._drain_seconds = drain_seconds
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """As uvicorn's; forked children keep the handlers of before."""
+        with signals_stay(), super().capture_signals():
+            yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Shut down as uvicorn does, within the drain's time."""

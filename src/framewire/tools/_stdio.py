@@ -17,7 +17,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+from framewire.host.forks import SIGNALS, descriptors_stay, signals_stay
+
 _LAST_SECONDS: Final = 0.7
 """Time after the drain before the process is killed: a tool's thread may run on for as long as it likes."""
 
@@ -34,7 +35,7 @@ def signals_end_stdin(drain_seconds: float) -> Iterator[None]:
     if sys.platform == "win32" or threading.current_thread() is not threading.main_thread() or not _is_own_stdin():
         yield
         return
-    with _stdin_behind_a_pipe() as end:
+    with signals_stay(), _stdin_behind_a_pipe() as end:
         before: dict[int, Any] = {}
 
         def ended(number: int, frame: FrameType | None) -> None:
@@ -45,7 +46,7 @@ def signals_end_stdin(drain_seconds: float) -> Iterator[None]:
             last.start()
             end()
 
-        for each in _SIGNALS:
+        for each in SIGNALS:
             before[each] = signal.signal(each, ended)
         try:
             yield
@@ -77,7 +78,8 @@ def _stdin_behind_a_pipe() -> Iterator[Callable[[], None]]:
     feeder = threading.Thread(target=_feed, args=(source, near, end), name="framewire-stdin", daemon=True)
     feeder.start()
     try:
-        yield end
+        with descriptors_stay(source, near.fileno()):
+            yield end
     finally:
         end()
         feeder.join(1)
