@@ -333,10 +333,13 @@ def _is_mapped(table: pa.Table) -> bool:
 @pytest.mark.skipif(not memfd.is_available(), reason="needs Linux's memfd")
 def test_on_one_host_a_trusted_peers_body_is_mapped(plane: DataPlane) -> None:
     handle = plane.publish(LARGE)
-    mapped = fetch(handle.resource_url, settings=_trusting(plane))
+    mapped = fetch(handle.resource_url, settings=_trusting(plane), types="views")
     assert _is_mapped(mapped)
+    text = fetch(handle.resource_url, settings=_trusting(plane))["text"]
+    assert text.type == pa.large_string()
+    assert text.to_pylist() == mapped["text"].to_pylist()
     assert resolve(resource_url=handle.resource_url, settings=_trusting(plane)).drop("_row_id").equals(LARGE)
-    projected = fetch(handle.resource_url, columns=["text"], settings=_trusting(plane))
+    projected = fetch(handle.resource_url, columns=["text"], settings=_trusting(plane), types="views")
     assert _is_mapped(projected)
     assert projected.column_names == ["_row_id", "text"]
     with pytest.raises(UnknownColumnError):

@@ -52,7 +52,7 @@ class Client:
         }
         if columns is None:
             return resolve(resource_url=handle, row_ids=row_ids, **given)
-        table = fetch(handle, row_ids, columns, **given)
+        table = fetch(handle, row_ids, columns, types="views", **given)
         frame: pl.DataFrame = to_form(table, Form.POLARS_FRAME)
         return frame
 

@@ -167,6 +167,7 @@ class DataPlane:
         ttl_seconds: float | None = None,
         max_uses: int | None = None,
         tool: str = "",
+        nan_is_null: bool = True,
     ) -> Handle:
         """Convert ``data`` and publish it. Blocks while it does; see :meth:`publish_async`.
 
@@ -177,6 +178,7 @@ class DataPlane:
             max_uses: Acknowledged deliveries allowed; any number until expiry when None. It counts deliveries and is not an
                 access control.
             tool: Name of the tool to call again once the handle has ended.
+            nan_is_null: As in :func:`framewire.to_table`.
 
         Returns:
             The handle, to pass to a consumer.
@@ -186,7 +188,9 @@ class DataPlane:
             SettingError: ``ttl_seconds`` or ``max_uses`` is out of range.
             LifecycleError: The plane is not running.
         """
-        prepared = data if isinstance(data, PreparedTable) else PreparedTable.of(to_table(data))
+        prepared = (
+            data if isinstance(data, PreparedTable) else PreparedTable.of(to_table(data, nan_is_null=nan_is_null))
+        )
         self._check_alive()
         handle = publish_table(
             prepared,
@@ -200,12 +204,20 @@ class DataPlane:
         return handle
 
     async def publish_async(
-        self, data: Tabular, *, ttl_seconds: float | None = None, max_uses: int | None = None, tool: str = ""
+        self,
+        data: Tabular,
+        *,
+        ttl_seconds: float | None = None,
+        max_uses: int | None = None,
+        tool: str = "",
+        nan_is_null: bool = True,
     ) -> Handle:
         """:meth:`publish` off the event loop."""
-        return await anyio.to_thread.run_sync(
-            lambda: self.publish(data, ttl_seconds=ttl_seconds, max_uses=max_uses, tool=tool)
-        )
+
+        def publish() -> Handle:
+            return self.publish(data, ttl_seconds=ttl_seconds, max_uses=max_uses, tool=tool, nan_is_null=nan_is_null)
+
+        return await anyio.to_thread.run_sync(publish)
 
     def revoke(self, handle: Handle | str) -> None:
         """End a handle now; running transfers finish.

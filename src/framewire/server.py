@@ -165,6 +165,7 @@ class S2SPServer(MCPServer[Any]):
         icons: list[Icon] | None = None,
         meta: dict[str, Any] | None = None,
         abstract_limit: int = wire.ABSTRACT_LIMIT,
+        nan_is_null: bool = True,
     ) -> Callable[[F], F]: ...
     def sd_resource_tool(
         self,
@@ -172,6 +173,7 @@ class S2SPServer(MCPServer[Any]):
         description: str | None = None,
         *,
         abstract_limit: int = wire.ABSTRACT_LIMIT,
+        nan_is_null: bool = True,
         **options: Any,
     ) -> Any:
         """Register a function that returns a table. The tool gains ``abstract_domains`` and ``mode``.
@@ -185,6 +187,7 @@ class S2SPServer(MCPServer[Any]):
             description: What the tool does; the function's documentation by default. How to use the added parameters is
                 appended.
             abstract_limit: Rows that an abstract shows, at most; the body is always whole.
+            nan_is_null: As in :func:`framewire.to_table`: whether pandas' NaN is null.
             **options: ``title``, ``annotations``, ``icons``, ``meta`` of the SDK's ``Tool``.
 
         Returns:
@@ -201,7 +204,9 @@ class S2SPServer(MCPServer[Any]):
 
         def decorator(fn: F) -> F:
             tool = name or _name_of(fn)
-            wrapper = resource_tool(fn, name=tool, abstract_limit=abstract_limit, plane=self._keeper.started)
+            wrapper = resource_tool(
+                fn, name=tool, abstract_limit=abstract_limit, nan_is_null=nan_is_null, plane=self._keeper.started
+            )
             text = describe(description, wrapper.__doc__, RESOURCE_TEACHING)
             self._register(wrapper, Registered(argument_names(wrapper, tool), publishes=True), tool, text, options)
             return fn

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -113,13 +114,37 @@ def test_types_and_values(values: Any, kind: pa.DataType, expected: list[Any]) -
     assert table["x"].to_pylist() == expected
 
 
-def test_nan_is_a_number_and_not_a_null() -> None:
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", ">f8", object, "Sparse[float]"])
+def test_nan_is_pandas_missing_value(dtype: Any) -> None:
+    """In numpy's columns, where pandas has no other; -0.0 and infinity are numbers."""
+    values = pd.Series([np.nan, 1.5, -0.0, np.inf]).astype(dtype)
+    column = to_table(pd.DataFrame({"x": values}))["x"]
+    assert column.to_pylist() == [None, 1.5, 0.0, math.inf]
+    assert math.copysign(1, column[2].as_py()) == -1
+    kept = to_table(pd.DataFrame({"x": values}), nan_is_null=False)["x"]
+    assert kept.null_count == 0
+    assert math.isnan(kept[0].as_py())
+
+
+def test_nan_stays_nan_where_pandas_has_a_missing_value_beside_it() -> None:
     nullable = pd.array([0.0, None], dtype="Float64")
     nullable._data[0] = np.nan  # what 0/0 leaves there in older frames
-    for values in (np.array([np.nan, 1.5]), pd.Series([np.nan, 1.5], dtype=object), nullable):
+    arrow = pd.arrays.ArrowExtensionArray(pa.array([math.nan, None]))
+    for values in (nullable, arrow):
         column = to_table(pd.DataFrame({"x": values}))["x"]
         assert math.isnan(column[0].as_py())
-        assert column.null_count == (1 if values is nullable else 0)
+        assert column[1].as_py() is None
+
+
+def test_nan_in_index_levels_is_missing_too() -> None:
+    frame = pd.DataFrame({"x": [1, 2]}, index=pd.Index([np.nan, 2.5], name="key"))
+    assert to_table(frame)["key"].to_pylist() == [None, 2.5]
+    assert to_table(frame, nan_is_null=False)["key"].null_count == 0
+
+
+@pytest.mark.parametrize("data", [[{"x": math.nan}], pl.DataFrame({"x": [math.nan]}), pa.table({"x": [math.nan]})])
+def test_nan_stays_nan_outside_of_pandas(data: Any) -> None:
+    assert math.isnan(to_table(data)["x"][0].as_py())
 
 
 def test_nanoseconds_and_far_years_survive() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import pyarrow as pa
 
 from framewire.arrow import types
 from framewire.arrow.nested import children, with_children
+from framewire.arrow.threads import in_threads
 
 
 def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -13,6 +16,28 @@ def cast_table(table: pa.Table, schema: pa.Schema) -> pa.Table:
     columns = [cast_column(column, field.type) for column, field in zip(table.columns, schema, strict=True)]
     # Without columns, from_arrays would lose the count of rows.
     return pa.Table.from_arrays(columns, schema=schema) if columns else table
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """``table`` with string and binary views as ``large_string`` and ``large_binary``, at any depth and as dictionary values.
+
+    pyarrow has no kernels that filter, take, sort or join views, and pandas dies of some. Columns without views are not copied.
+    """
+    changed = [i for i, dtype in enumerate(table.schema.types) if types.any_type(types.is_view, dtype)]
+    if not changed:
+        return table
+
+    def cast(i: int) -> pa.ChunkedArray:
+        return cast_column(table.column(i), types.plain_type(table.schema.field(i).type))
+
+    # Views of a few rows are cast in less time than a thread takes to start.
+    new = in_threads(cast, changed) if len(changed) * table.num_rows >= _THREAD_VALUES else list(map(cast, changed))
+    for i, column in zip(changed, new, strict=True):
+        table = table.set_column(i, table.schema.field(i).with_type(column.type), column)
+    return table
+
+
+_THREAD_VALUES: Final = 1 << 16
 
 
 def cast_column(column: pa.ChunkedArray, dtype: pa.DataType) -> pa.ChunkedArray:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import httpx
 import pyarrow as pa
 
+from framewire.arrow.cast import without_views
+from framewire.arrow.expanded import check_expanded
 from framewire.client._cancellation import Cancellation
 from framewire.client._job import Job
 from framewire.client._options import Options, Transport, refuse_where
 from framewire.client._policy import PeerPolicy
 from framewire.client._transport import DirectTransport
+from framewire.errors import ArgumentError
 from framewire.host.threads import FETCHING
 from framewire.selection import RowSpec
 from framewire.settings import Settings
@@ -31,6 +34,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+Types: TypeAlias = Literal["arrow", "views"]
 
 
 def fetch(
@@ -43,6 +47,7 @@ def fetch(
     policy: PeerPolicy | None = None,
     transport: DirectTransport | httpx.BaseTransport | None = None,
     deadline_seconds: float | None = None,
+    types: Types = "arrow",
 ) -> pa.Table:
     """Fetch rows from a data plane. Blocks; see :func:`fetch_async`.
 
@@ -55,6 +60,8 @@ def fetch(
         policy: Which peers may be called; made from ``settings`` when None.
         transport: A ``DirectTransport`` of your own, or any httpx transport; the latter resolves and connects by itself.
         deadline_seconds: Time for the whole exchange; wins over ``settings``.
+        types: ``"arrow"`` gives ``large_string`` and ``large_binary`` where the wire has views: pyarrow and pandas can neither
+            filter, sort nor join those. ``"views"`` leaves them as they came, without a copy, for Polars and DuckDB.
 
     Returns:
         A table whose first column is ``_row_id`` (int64, not null), then the columns asked for. It may be larger than memory that
@@ -68,7 +75,7 @@ def fetch(
         TransferTimeoutError: The deadline passed.
     """
     options = Options.of(settings, policy, transport, deadline_seconds)
-    return fetch_table(options, resource_url, row_ids, columns, where)
+    return _fetch_as(options, types, resource_url, row_ids, columns, where)
 
 
 async def fetch_async(
@@ -81,10 +88,22 @@ async def fetch_async(
     policy: PeerPolicy | None = None,
     transport: Transport | None = None,
     deadline_seconds: float | None = None,
+    types: Types = "arrow",
 ) -> pa.Table:
     """:func:`fetch` without blocking the event loop; ``transport`` may be an async one as well."""
     options = Options.of(settings, policy, transport, deadline_seconds)
-    return await in_thread(fetch_table, options, resource_url, row_ids, columns, where)
+    return await in_thread(_fetch_as, options, types, resource_url, row_ids, columns, where)
+
+
+def _fetch_as(options: Options, types: Types, *arguments: Any) -> pa.Table:
+    if types not in ("arrow", "views"):
+        raise ArgumentError(f"types is {types!r}.", hint='It takes "arrow" or "views".')
+    table = fetch_table(options, *arguments)
+    if types == "views":
+        return table
+    # A thousand views can show the same megabyte, which the limit for the body has not seen.
+    check_expanded(table, options.settings.max_body_bytes, stored_bytes=0)
+    return without_views(table)
 
 
 def fetch_table(
@@ -94,7 +113,7 @@ def fetch_table(
     columns: Sequence[str] | None = None,
     where: str | None = None,
 ) -> pa.Table:
-    """:func:`fetch` with its keyword arguments in one object."""
+    """:func:`fetch` with its keyword arguments in one object, and views as they came."""
     return Job(resource_url, row_ids, columns, where, options).run()
 
 

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Final, Literal
 
 import pyarrow as pa
 
+from framewire.arrow.cast import without_views
 from framewire.errors import S2SPError
 from framewire.frame._polars import to_polars
 from framewire.frame._python import to_rows
@@ -111,7 +112,8 @@ def to_form(table: pa.Table, form: Form) -> Frame:
 
     Returns:
         The frame: the same columns in the same order, n rows. Rows are dicts of exact Python values; pandas columns are
-        Arrow-backed (``pd.ArrowDtype``), so that pandas alters none of them.
+        Arrow-backed (``pd.ArrowDtype``), so that pandas alters none of them. In the Arrow and pandas forms text is
+        ``large_string`` where the wire has views, which pyarrow and pandas can neither filter nor sort.
 
     Raises:
         UnsupportedTypeError: The form has no counterpart of a column's type; the message names both.
@@ -121,15 +123,15 @@ def to_form(table: pa.Table, form: Form) -> Frame:
     """
     match form:
         case Form.ARROW_TABLE:
-            return table
+            return without_views(table)
         case Form.ARROW_READER:
-            return table.to_reader()
+            return without_views(table).to_reader()
         case Form.POLARS_FRAME:
             return to_polars(table)
         case Form.POLARS_LAZY:
             return to_polars(table).lazy()
         case Form.PANDAS_FRAME:
-            return _to_pandas(table)
+            return _to_pandas(without_views(table))
         case Form.ROWS:
             return to_rows(table)
 

@@ -29,13 +29,15 @@ from framewire.typing import Tabular
 __all__ = ["to_table"]
 
 
-def to_table(data: Tabular) -> pa.Table:
+def to_table(data: Tabular, *, nan_is_null: bool = True) -> pa.Table:
     """Normalise anything tabular. The input is not changed; readers and lazy frames are read once.
 
     Args:
         data: A ``pa.Table``, ``RecordBatch`` or ``RecordBatchReader``, a ``pl.DataFrame`` or ``LazyFrame`` (collected),
             a ``pd.DataFrame``, a duckdb relation, anything with ``__arrow_c_stream__``, or a sequence of dicts. A
             reader that was read before is an empty table: nothing tells it apart.
+        nan_is_null: Whether NaN in numpy float and object columns of a ``pd.DataFrame`` becomes null: it is pandas' mark for a
+            missing value. NaN stays NaN in all other input, and in pandas' nullable and Arrow-backed columns.
 
     Returns:
         The same rows: column names are unique text; every type crosses to every output form exactly; no schema
@@ -49,7 +51,7 @@ def to_table(data: Tabular) -> pa.Table:
         UnsupportedValueError: A value has none in its column; names column, row and kind.
         PublishError: A closed duckdb relation, or an Arrow stream that breaks off.
     """
-    raw, is_checked = _read(data)
+    raw, is_checked = _read(data, nan_is_null)
     names = column_names(raw)
     check_names(names)
     if not names:
@@ -63,7 +65,7 @@ def to_table(data: Tabular) -> pa.Table:
     return compact(_in_wire_types(merged, fields))
 
 
-def _read(data: Any) -> tuple[pa.Table, bool]:
+def _read(data: Any, nan_is_null: bool) -> tuple[pa.Table, bool]:
     """The table as its library hands it over, and whether its buffers are known to be well formed.
 
     Polars and our own conversion check what they make; everything else may come from a buffer of anyone's.
@@ -81,7 +83,7 @@ def _read(data: Any) -> tuple[pa.Table, bool]:
     if _capsule.is_polars(data, "DataFrame"):
         return _capsule.from_polars(data), True
     if _pandas.is_pandas(data, "DataFrame"):
-        return _pandas.from_pandas(data), False
+        return _pandas.from_pandas(data, nan_is_null=nan_is_null), False
     if _capsule.is_duckdb(data):
         return _capsule.from_duckdb(data), False
     # Series and arrays export streams of a column, and some of them are sequences too.

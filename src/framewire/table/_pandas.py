@@ -26,8 +26,12 @@ def is_pandas(data: Any, name: str) -> bool:
     return pandas is not None and isinstance(data, getattr(pandas, name))
 
 
-def from_pandas(frame: Any) -> pa.Table:
+def from_pandas(frame: Any, *, nan_is_null: bool) -> pa.Table:
     """A pandas frame as a table: its index levels first, then its columns. Only the default index is dropped.
+
+    Args:
+        frame: A ``pd.DataFrame``.
+        nan_is_null: Whether NaN in numpy float and object columns becomes null, as everywhere in pandas.
 
     Raises:
         ColumnNameError: A name is not text or appears twice, names of index levels included.
@@ -42,7 +46,7 @@ def from_pandas(frame: Any) -> pa.Table:
     if not names:
         return rows_without_columns(len(frame))
     columns = [level for _, level in levels] + [frame.iloc[:, at] for at in range(len(labels))]
-    arrays = [_column(series, str(name)) for name, series in zip(names, columns, strict=True)]
+    arrays = [_column(series, str(name), nan_is_null) for name, series in zip(names, columns, strict=True)]
     return pa.table(arrays, names=[str(name) for name in names])
 
 
@@ -69,12 +73,12 @@ def _check_clash(levels: list[Any], labels: list[Any]) -> None:
             )
 
 
-def _column(series: Any, name: str) -> Any:
+def _column(series: Any, name: str, nan_is_null: bool) -> Any:
     """Convert one column by its dtype."""
     pandas = sys.modules["pandas"]
     dtype = series.dtype
     if isinstance(dtype, np.dtype):
-        return _numpy_column(series, dtype, name)
+        return _numpy_column(series, dtype, name, nan_is_null)
     if isinstance(dtype, pandas.ArrowDtype):
         return series.array.__arrow_array__()
     if isinstance(dtype, pandas.CategoricalDtype):
@@ -84,25 +88,25 @@ def _column(series: Any, name: str) -> Any:
     if isinstance(dtype, pandas.StringDtype):
         return _texts(series, name)
     if isinstance(dtype, pandas.SparseDtype):
-        return _column(series.sparse.to_dense(), name)
+        return _column(series.sparse.to_dense(), name, nan_is_null)
     if type(dtype).__name__ in _TYPE_HINTS:
         raise UnsupportedTypeError.of_column(name, dtype, _TYPE_HINTS[type(dtype).__name__])
     if hasattr(series.array, "__arrow_array__") and type(dtype).__module__.partition(".")[0] == "pandas":
         return series.array.__arrow_array__()  # the nullable numbers and booleans: NA is null, NaN stays NaN
-    return infer_column(_missing_as_none(list(series)), name)  # another library's dtype: by its values
+    return infer_column(_missing_as_none(list(series), nan_is_null), name)  # another library's dtype: by its values
 
 
-def _numpy_column(series: Any, dtype: np.dtype[Any], name: str) -> Any:
+def _numpy_column(series: Any, dtype: np.dtype[Any], name: str, nan_is_null: bool) -> Any:
     if dtype.kind == "O":
-        return infer_column(_missing_as_none(series.tolist()), name)
+        return infer_column(_missing_as_none(series.tolist(), nan_is_null), name)
     if dtype.kind not in "biufMm" or dtype.itemsize > 8:
         raise UnsupportedTypeError.of_column(
             name, dtype, "Use .astype to make it a number of at most 64 bits, or text."
         )
     if not dtype.isnative:
         series = series.astype(dtype.newbyteorder("="))
-    # Not from_pandas: NaN in a float column stays NaN. NaT is null.
-    return pa.array(series.to_numpy(), from_pandas=False)
+    # NaT is null either way.
+    return pa.array(series.to_numpy(), from_pandas=nan_is_null)
 
 
 def _zoned(series: Any, dtype: Any, name: str) -> Any:
@@ -117,13 +121,13 @@ def _texts(series: Any, name: str) -> Any:
     if series.dtype.storage == "pyarrow":
         array = series.array.__arrow_array__()
         return array.cast(pa.large_string())
-    return infer_column(_missing_as_none(series.tolist()), name)
+    return infer_column(_missing_as_none(series.tolist(), nan_is_null=True), name)
 
 
 def _categorical(series: Any, name: str) -> Any:
     """Codes and categories as a dictionary, ordered where the categories are."""
     pandas = sys.modules["pandas"]
-    values = _column(pandas.Series(series.dtype.categories.array, copy=False), f"{name} (categories)")
+    values = _column(pandas.Series(series.dtype.categories.array, copy=False), f"{name} (categories)", nan_is_null=True)
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     codes = series.cat.codes.to_numpy()
@@ -131,10 +135,10 @@ def _categorical(series: Any, name: str) -> Any:
     return pa.DictionaryArray.from_arrays(indices, values, ordered=bool(series.cat.ordered))
 
 
-def _missing_as_none(values: list[Any]) -> list[Any]:
-    """NaN in an object column is pandas' mark for a missing value, unless the column holds nothing but numbers."""
+def _missing_as_none(values: list[Any], nan_is_null: bool) -> list[Any]:
+    """NaN is pandas' mark for a missing value; it may stay NaN in a column of numbers alone, where it can be a value as well."""
     kinds = {known[0] for kind in set(map(type, values)) if (known := classify(kind)) is not None}
-    if ValueKind.FLOAT not in kinds or kinds <= {ValueKind.FLOAT, ValueKind.INT, ValueKind.NULL}:
+    if ValueKind.FLOAT not in kinds or (not nan_is_null and kinds <= {ValueKind.FLOAT, ValueKind.INT, ValueKind.NULL}):
         return values
     return [None if _is_nan(value) else value for value in values]
 

@@ -18,7 +18,7 @@ from framewire.tools._signature import Function, build_wrapper
 
 
 def resource_tool(
-    fn: Callable[..., Any], *, name: str, abstract_limit: int, plane: Callable[[], DataPlane]
+    fn: Callable[..., Any], *, name: str, abstract_limit: int, nan_is_null: bool, plane: Callable[[], DataPlane]
 ) -> Callable[..., Awaitable[Any]]:
     """Wrap ``fn`` for ``MCPServer.add_tool``: its own parameters, ``abstract_domains`` and ``mode``.
 
@@ -26,6 +26,7 @@ def resource_tool(
         fn: Sync or async; returns anything that ``to_table`` takes, whatever its annotations say.
         name: The tool's name.
         abstract_limit: Rows that an abstract shows, at most.
+        nan_is_null: As in ``to_table``.
         plane: Blocking; returns the started plane that stores the body of an async reply.
 
     Raises:
@@ -34,7 +35,9 @@ def resource_tool(
     function = Function.read(fn)
 
     def answer(value: Any, request: Request) -> CallToolResult:
-        return reply(to_table(value), request, lambda prepared: plane().publish(prepared, tool=name))
+        return reply(
+            to_table(value, nan_is_null=nan_is_null), request, lambda prepared: plane().publish(prepared, tool=name)
+        )
 
     async def run(arguments: dict[str, Any]) -> Any:
         domains, mode = arguments.pop("abstract_domains", ""), arguments.pop("mode", "async")

@@ -24,7 +24,9 @@ async def call(name: str, tool: str, arguments: dict[str, Any]) -> Any:
         tool,
         *pairs,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(  # noqa: ASYNC221
+        command, capture_output=True, text=True, timeout=120, check=False
+    )
     try:
         return json.loads(done.stdout)
     except ValueError:
