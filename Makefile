@@ -5,6 +5,7 @@
 #                     with the full Hypothesis profile and a coverage gate
 #   make test-long    the same and the long ones: 10,000 examples for each property
 #   make test-faults  the tests that inject faults into processes, sockets and bytes
+#   make test-clients real hosts (mcp 1.x, fastmcp, langchain, pydantic-ai, openai-agents, the Inspector), each doing a whole exchange
 #   make check        format, lint, import rules, sizes, types: of this code, and of what users write (tests/typing)
 #   make bench        the benchmarks, each in a fresh process
 #   make docs         runs every snippet of README and docs, and checks their links
@@ -17,6 +18,9 @@ PYTHON ?= python3
 VENV := .venv
 PEER := .venv-mcp-sd
 VGI := .venv-vgi
+CLIENTS := .venv-clients
+FASTMCP := .venv-fastmcp
+INSPECTOR := build/inspector
 BIN := $(VENV)/bin
 # One more than the two cores of CI's machines: some tests wait for timeouts of servers. A file's tests stay together, so that
 # the servers they share are started once.
@@ -35,7 +39,7 @@ FIND_FOR_VGI := -c 'from bench.contenders import ENVIRONMENTS, interpreter_of; p
 export FRAMEWIRE_MCP_SD_PYTHON ?= $(CURDIR)/$(PEER)/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-peer setup-vgi demo test test-long test-faults check bench docs type-table format lock clean
+.PHONY: help setup setup-peer setup-vgi demo test test-long test-faults test-clients check bench docs type-table format lock clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -80,12 +84,32 @@ test: setup setup-peer
 	$(PYTEST) $(PARALLEL) $(COVERAGE) --ignore=tests/typing
 
 test-long: setup setup-peer
-	$(PYTEST) $(PARALLEL) -m 'not faults' --hypothesis-profile=long
+	$(PYTEST) $(PARALLEL) -m 'not faults and not clients' --hypothesis-profile=long
 
 # Two runs: the long forms, and the streams that are cut, flipped and blown up, at their full number.
 test-faults: setup setup-peer
 	$(PYTEST) -m faults
 	FRAMEWIRE_LONG=1 $(PYTEST) tests/faults/test_bombs.py tests/faults/test_mutations.py tests/faults/test_truncation.py
+
+# Hosts of other environments: their versions are pinned beside the tests. The Inspector needs Node.js and npm.
+test-clients: setup $(CLIENTS)/.installed $(FASTMCP)/.installed $(INSPECTOR)/.installed
+	FRAMEWIRE_CLIENTS_PYTHON=$(CURDIR)/$(CLIENTS)/bin/python FRAMEWIRE_FASTMCP_PYTHON=$(CURDIR)/$(FASTMCP)/bin/python \
+	FRAMEWIRE_INSPECTOR=$(CURDIR)/$(INSPECTOR)/node_modules/.bin/mcp-inspector $(PYTEST) -m clients tests/clients
+
+$(CLIENTS)/.installed: tests/clients/constraints.txt
+	@test -x $(CLIENTS)/bin/python || $(PYTHON) -m venv $(CLIENTS)
+	@$(CLIENTS)/bin/python $(PIP) install -r $<
+	@touch $@
+
+$(FASTMCP)/.installed: tests/clients/constraints-fastmcp.txt
+	@test -x $(FASTMCP)/bin/python || $(PYTHON) -m venv $(FASTMCP)
+	@$(FASTMCP)/bin/python $(PIP) install -r $<
+	@touch $@
+
+$(INSPECTOR)/.installed: tests/clients/npm/package-lock.json
+	@mkdir -p $(INSPECTOR) && cp tests/clients/npm/package*.json $(INSPECTOR)
+	@cd $(INSPECTOR) && npm install --silent --no-audit --no-fund
+	@touch $@
 
 check: setup
 	$(BIN)/ruff format --check .
@@ -128,6 +152,6 @@ lock:
 	rm -rf build/lock
 
 clean:
-	rm -rf $(VENV) $(PEER) $(VGI) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* dist build
+	rm -rf $(VENV) $(PEER) $(VGI) $(CLIENTS) $(FASTMCP) .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* dist build
 	rm -rf examples/flights/out examples/alerts/out bench/.data bench/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

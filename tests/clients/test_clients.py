@@ -36,11 +36,11 @@ HOSTS: Final = {
 pytestmark = pytest.mark.clients
 
 
-def _run(host: str, servers: dict[str, Any], *options: str) -> subprocess.CompletedProcess[str]:
+def _run(host: str, servers: dict[str, Any]) -> subprocess.CompletedProcess[str]:
     variable = f"FRAMEWIRE_{HOSTS[host].upper()}_PYTHON"
     python = os.environ.get(variable)
     assert python, f"{variable} is not set: run make test-clients"
-    command = [python, str(HERE / "hosts" / f"{host}_host.py"), json.dumps(servers), *options]
+    command = [python, str(HERE / "hosts" / f"{host}_host.py"), json.dumps(servers)]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
@@ -80,11 +80,3 @@ def test_a_whole_exchange_over_http(host: str, http: dict[str, Any]) -> None:
     done = _run(host, http)
     assert done.returncode == 0, done.stdout + done.stderr
     assert json.loads(done.stdout) == ANSWERS
-
-
-@pytest.mark.parametrize(("host", "options"), [("langchain", ("--session-per-call",)), ("inspector", ())])
-def test_a_session_for_each_call_over_stdio_says_what_the_host_must_change(host: str, options: tuple[str, ...]) -> None:
-    """The server, and with it the body, has ended when the consumer is called."""
-    done = _run(host, _stdio(), *options)
-    assert "keep one session open" in done.stdout + done.stderr
-    assert "streamable HTTP" in done.stdout + done.stderr

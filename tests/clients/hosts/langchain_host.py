@@ -1,7 +1,9 @@
-"""langchain-mcp-adapters: tools of one open session for each server. ``get_tools()`` alone opens a session for each call."""
+"""langchain-mcp-adapters: tools of one open session for each server.
+
+``get_tools()`` opens a session for each call: over stdio the server, and with it the body, has ended when the consumer is called.
+"""
 
 import asyncio
-import sys
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -10,7 +12,7 @@ from langchain_mcp_adapters.client import MultiServerMCPClient
 from langchain_mcp_adapters.tools import load_mcp_tools
 
 
-async def main(*, keep_sessions: bool) -> None:
+async def main() -> None:
     connections = {
         name: {**server, "transport": "streamable_http" if "url" in server else "stdio"}
         for name, server in SERVERS.items()
@@ -19,10 +21,7 @@ async def main(*, keep_sessions: bool) -> None:
     async with AsyncExitStack() as stack:
         tools = {}
         for name in SERVERS:
-            if keep_sessions:
-                found = await load_mcp_tools(await stack.enter_async_context(client.session(name)))
-            else:
-                found = await client.get_tools(server_name=name)
+            found = await load_mcp_tools(await stack.enter_async_context(client.session(name)))
             tools.update({(name, tool.name): tool for tool in found})
 
         async def call(name: str, tool: str, arguments: dict[str, Any]) -> Any:
@@ -31,4 +30,4 @@ async def main(*, keep_sessions: bool) -> None:
         await exchange(call)
 
 
-asyncio.run(main(keep_sessions="--session-per-call" not in sys.argv))
+asyncio.run(main())
