@@ -14,7 +14,7 @@ FUNCTION_LINES = 60
 FUNCTION_COMPLEXITY = 15
 MODULE_LINES = 400
 TOP_LEVEL_NAMES = 26
-PACKAGE_LINES = 14_800
+PACKAGE_LINES = 15_200
 """Of what runs in a server or a consumer: all but ``framewire.testing``."""
 TESTING_LINES = 1_200
 

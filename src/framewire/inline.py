@@ -61,7 +61,7 @@ def parse_body_data(body_data: str | Sequence[Any] | Mapping[str, Any], settings
     schema: Mapping[str, Any] = {}
     if isinstance(value, Mapping):
         schema, value = value.get("schema", {}), _whole_rows(value)
-    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(row, Mapping) for row in value):
+    if not _are_rows(value):
         raise ArgumentError("body_data is not an array of rows.", hint=_HINT)
     if not isinstance(schema, Mapping):
         raise ArgumentError("The schema of body_data is not an object.", hint=_HINT)
@@ -81,8 +81,7 @@ def _whole_rows(reply: Mapping[str, Any]) -> Any:
     abstract: Any = reply.get("abstract", [])
     if body is None and reply.get("resource_url"):
         raise ArgumentError("body_data is an async reply.", hint="Pass its resource_url as resource_url instead.")
-    rows = [body, abstract]
-    if not all(isinstance(part, list) and all(isinstance(row, Mapping) for row in part) for part in rows):
+    if not (_are_rows(body) and _are_rows(abstract)):
         return body
     shown = {str(row.get(wire.ROW_ID)): row for row in abstract}
     held = set(chain.from_iterable(body))
@@ -98,6 +97,10 @@ def _whole_rows(reply: Mapping[str, Any]) -> Any:
     return [
         {wire.ROW_ID: row[wire.ROW_ID], **{name: row[name] for name in order if name in row}, **row} for row in merged
     ]
+
+
+def _are_rows(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str) and all(isinstance(row, Mapping) for row in value)
 
 
 def _arrow(text: str, settings: Settings) -> pa.Table:
