@@ -65,6 +65,14 @@ class Process:
         assert self.popen.stderr is not None
         self.stdin = self.popen.stdin
         self.out, self.err = Lines(self.popen.stdout), Lines(self.popen.stderr)
+        try:
+            self._begin()
+        except BaseException:
+            self.kill()  # its pipes would be warnings in later tests
+            raise
+
+    def _begin(self) -> None:
+        """Wait until it is up."""
 
     def __enter__(self) -> Self:
         return self
@@ -96,6 +104,8 @@ class PlaneProcess(Process):
 
     def __init__(self, **env: str) -> None:
         super().__init__("-m", "tests.faults.plane_worker", env=env)
+
+    def _begin(self) -> None:
         self.base_url: str = self._answer()["ready"]
 
     def _answer(self) -> Any:
@@ -112,8 +122,10 @@ class StdioServer(Process):
     """A stdio MCP server. Its whole output is checked on the way out: every line of stdout is JSON-RPC."""
 
     def __init__(self, script: Path | str, *arguments: str, env: Mapping[str, str] | None = None) -> None:
-        super().__init__(str(script), *arguments, env=env)
         self._id = 0
+        super().__init__(str(script), *arguments, env=env)
+
+    def _begin(self) -> None:
         self.request(
             "initialize",
             protocolVersion="2025-06-18",
