@@ -240,6 +240,12 @@ def test_counts_of_buffers_that_make_up_for_each_other() -> None:
         _decode(patch(patch(data, 33, -1), 44, 78))
 
 
+def test_lists_of_fewer_than_no_items() -> None:
+    data = stream(pa.table({"x": pa.array([], pa.list_(pa.int8(), 77_777))}))
+    with pytest.raises(BadBodyError, match="lists of -5 items"):
+        _decode(patch(data, 77_777, -5, message=0, code="i"))
+
+
 def test_an_arrow_file_is_no_stream() -> None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_file(sink, TABLE.schema) as writer:

@@ -320,6 +320,8 @@ def _nodes(dtype: pa.DataType, path: str, depth: int) -> Iterator[pa.DataType]:
             raise _bad(f"Column {path!r} is a dictionary of values that framewire does not carry.")
     elif pa.types.is_timestamp(dtype) and not _is_zone_name(dtype):
         raise _bad(f"Column {path!r} has a time zone that is not a name.")
+    elif pa.types.is_fixed_size_list(dtype) and dtype.list_size < 0:
+        raise _malformed(f"column {path!r} has lists of {dtype.list_size} items")
     elif not (is_flat(dtype) or _is_nested(dtype)):
         raise _bad(f"Column {path!r} has a type that framewire does not carry.")
     yield dtype

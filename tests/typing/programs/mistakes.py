@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from framewire import DataPlane, DirectChannel, Handle, PeerPolicy, S2SPError, S2SPServer, Settings, fetch, resolve
+from framewire import no_such_name as no_such_name  # E:
 
 server = S2SPServer("numbers", port=8000)
 S2SPServer(1)  # E:
