@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -73,10 +73,9 @@ class RowSpec:
         """Return every id in order, int64. Only for closed specs whose ``count`` has been checked."""
         return _expand(self.starts, self.lasts + 1)
 
-    def split(self, rows: int) -> list[RowSpec]:
-        """Split a closed spec into pieces of at most ``rows`` rows each, in order."""
+    def split(self, rows: int) -> Iterator[RowSpec]:
+        """Split a closed spec into pieces of at most ``rows`` rows each, in order, one at a time."""
         stops = self.lasts + 1
-        pieces: list[RowSpec] = []
         starts_now: list[int] = []
         lasts_now: list[int] = []
         left = rows
@@ -88,11 +87,10 @@ class RowSpec:
                 start += step
                 left -= step
                 if left == 0:
-                    pieces.append(_spec(starts_now, lasts_now))
+                    yield _spec(starts_now, lasts_now)
                     starts_now, lasts_now, left = [], [], rows
         if starts_now:
-            pieces.append(_spec(starts_now, lasts_now))
-        return pieces
+            yield _spec(starts_now, lasts_now)
 
 
 def _spec(starts: Sequence[int], lasts: Sequence[int]) -> RowSpec:
@@ -147,12 +145,12 @@ def parse_row_ids(value: RowIds | RowSpec) -> RowSpec:
             return _from_items([part.strip() for part in text.split(",")] if text else [])
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise SelectionError("row_ids is not valid JSON.", hint=_HINT) from None
     if isinstance(value, bool | int | float):
         value = [value]
-    if not isinstance(value, Sequence):
-        raise SelectionError(f"row_ids is a {type(value).__name__}.", hint=_HINT)
+    if not isinstance(value, Sequence) or isinstance(value, bytes | bytearray):
+        raise SelectionError(f"row_ids is of type {type(value).__name__}.", hint=_HINT)
     return _from_items(value)
 
 

@@ -240,6 +240,40 @@ def test_counts_of_buffers_that_make_up_for_each_other() -> None:
         _decode(patch(patch(data, 33, -1), 44, 78))
 
 
+@pytest.mark.parametrize("allow_compression", [True, False])
+def test_a_batch_of_an_older_version_hides_no_compression(allow_compression: bool) -> None:
+    """Arrow 0.17 wrote the codec into a batch's own metadata, and Arrow still reads it there."""
+    schema = pa.schema([("x", pa.int64())])
+    sinks = [pa.BufferOutputStream(), pa.BufferOutputStream()]
+    for sink, version in zip(sinks, (pa.ipc.MetadataVersion.V5, pa.ipc.MetadataVersion.V4), strict=True):
+        options = pa.ipc.IpcWriteOptions(metadata_version=version)
+        with pa.ipc.new_stream(sink, schema, options=options) as writer:
+            batch = pa.record_batch([pa.array(np.zeros(100), pa.int64())], schema=schema)
+            writer.write_batch(batch, custom_metadata={"ARROW:experimental_compression": "zstd"})
+    new, old = (bytes(sink.getvalue()) for sink in sinks)
+    mixed = new[: parts(new)[0].end] + old[parts(old)[0].end :]
+    with pytest.raises(BadBodyError, match="another version than V5"):
+        _decode(mixed, allow_compression=allow_compression)
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_values_that_look_like_an_end_mark_are_none(batches: int) -> None:
+    data = stream(pa.table({"x": pa.array([1, 2, 3, 2**32 - 1] * batches)}), 4)
+    cut = data[: parts(data)[0].end + (parts(data)[1].end - parts(data)[1].start) + 8]
+    assert cut.endswith(END)
+    for rows in (None, 4):
+        with pytest.raises(BadBodyError, match="no end mark"):
+            _decode(cut, rows=rows)
+
+
+def test_a_dictionary_of_values_without_bytes() -> None:
+    """Each takes no byte, so that a number in the metadata would make a gigabyte of them."""
+    values = pa.array([b"", b""], pa.binary(0))
+    data = stream(_column(pa.DictionaryArray.from_arrays(pa.array([0, 1]), values)))
+    with pytest.raises(BadBodyError, match="dictionary of values that framewire does not carry"):
+        _decode(data)
+
+
 def test_lists_of_fewer_than_no_items() -> None:
     data = stream(pa.table({"x": pa.array([], pa.list_(pa.int8(), 77_777))}))
     with pytest.raises(BadBodyError, match="lists of -5 items"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from typing import Any
 
 import httpx
@@ -23,6 +24,7 @@ from framewire import (
     wire,
 )
 from framewire.arrow import write
+from tests.client.scripted import Server, serving
 
 ORIGIN = "http://127.0.0.1:9"
 URL = f"{ORIGIN}/s2sp/data/fw1{'a' * 32}"
@@ -163,3 +165,67 @@ def test_a_selection_above_the_requests_limit_is_refused_before_it_is_sent(monke
 
     with pytest.raises(TooLargeError, match="above 1000"):
         fetch(URL, list(range(0, 1000, 2)), policy=PeerPolicy([ORIGIN]), transport=httpx.MockTransport(answer))
+
+
+@pytest.mark.parametrize("total", [10**6, 10**15, (1 << 63) - 1, -5, 10**30])
+@pytest.mark.parametrize("row_ids", [["5-"], ["0-3000000"], ["0-"]])
+def test_a_refusal_that_offers_a_row_at_a_time_is_not_taken_apart_first(total: int, row_ids: list[str]) -> None:
+    """Both numbers are the server's: memory stays flat, and what is above the limit is refused before any part is asked for."""
+    asked = []
+    answer = {"code": "too_large", "error": "x", "hint": "", "rows_that_fit": 1, "total_rows": total}
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(413, json=answer)
+
+    settings = Settings(max_rows=2_000_000)
+    with pytest.raises(S2SPError):
+        fetch(URL, row_ids, policy=PeerPolicy([ORIGIN]), transport=httpx.MockTransport(respond), settings=settings)
+    assert len(asked) <= 2
+
+
+def test_the_limit_for_bytes_holds_over_all_parts() -> None:
+    """A server that cuts a selection into parts sends no more in all than it may at once."""
+    wide = pa.table({"_row_id": pa.array([0], pa.int64()), "a": ["x" * 1000]})
+
+    def respond(request: httpx.Request) -> httpx.Response:
+        rows = json.loads(request.content)["row_ids"]
+        if rows == ["0-99"]:
+            return httpx.Response(413, json={"code": "too_large", "error": "x", "hint": "", "rows_that_fit": 1})
+        start = int(str(rows[0]).partition("-")[0])
+        body = _stream(wide.set_column(0, "_row_id", pa.array([start], pa.int64())))
+        return httpx.Response(200, headers=_headers(body, rows=1), content=body)
+
+    arguments: dict[str, Any] = {"policy": PeerPolicy([ORIGIN]), "transport": httpx.MockTransport(respond)}
+    assert fetch(URL, ["0-99"], **arguments).num_rows == 100
+    with pytest.raises(TooLargeError, match="FRAMEWIRE_MAX_BODY_BYTES"):
+        fetch(URL, ["0-99"], settings=Settings(max_body_bytes=20_000), **arguments)
+
+
+@pytest.mark.parametrize("row_ids", ["[" * 100_000, b"12", "[" * 50])
+def test_ids_that_are_none_are_refused_by_name(row_ids: Any) -> None:
+    body = _stream(TABLE)
+    with pytest.raises(S2SPError, match="row_ids"):
+        _fetch(200, _headers(body), body, row_ids=row_ids)
+
+
+def test_the_body_of_an_error_is_never_resumed_as_a_table() -> None:
+    """An error that is cut off, and then the rest of something: the first answer was no table, so nothing of it counts."""
+    body = _stream(TABLE)
+    tail = body[50:]
+    error = b'HTTP/1.1 503 Busy\r\nContent-Type: text/html\r\nETag: "e"\r\nContent-Length: %d\r\n' % len(body)
+    names = "".join(f"{name}: {value}\r\n" for name, value in _headers(tail).items() if name != "Content-Length")
+    rest = f"HTTP/1.1 206 P\r\n{names}Content-Range: bytes 50-{len(body) - 1}/{len(body)}\r\nContent-Length: {len(tail)}\r\n\r\n"
+
+    def script(server: Server, sock: socket.socket, number: int) -> None:
+        server.read_request(sock)
+        if number == 0:
+            checksum = write.checksum([tail])
+            sock.sendall(error + f"{wire.H_ROWS}: 3\r\n{wire.H_CHECKSUM}: {checksum}\r\n\r\n".encode() + body[:50])
+        else:
+            sock.sendall(rest.encode() + tail)
+
+    with serving(script) as server:
+        origin = f"http://127.0.0.1:{server.port}"
+        with pytest.raises(S2SPError):
+            fetch(f"{origin}/s2sp/data/fw1{'a' * 32}", policy=PeerPolicy([origin]), deadline_seconds=20)

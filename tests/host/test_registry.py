@@ -67,7 +67,12 @@ def test_a_reused_process_id_is_not_believed(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{}", "[1]", '{"origin": "x"', '{"origin": "x", "pid": 1, "started": 1, "nonce": "zz"}']
+    "content",
+    [
+        *("", "{}", "[1]", '{"origin": "x"', '{"origin": "x", "pid": 1, "started": 1, "nonce": "zz"}'),
+        '{"origin": "x", "pid": 1e400, "started": 1, "nonce": "00"}',
+        json.dumps({"origin": ORIGIN, "pid": 10**30, "started": 1, "nonce": "00"}),
+    ],
 )
 def test_a_damaged_entry_is_none(folder: Path, content: str) -> None:
     register(folder)

@@ -15,6 +15,8 @@ ARROW = wire.ARROW_STREAM
     [
         ("", Accepted(arrow=False, views=False)),
         ("*/*", Accepted(arrow=False, views=False)),
+        (";", Accepted(arrow=False, views=False)),
+        (f" ; ,;;, {ARROW};;", Accepted(arrow=True, views=False)),
         (ARROW, Accepted(arrow=True, views=False)),
         (f"text/html;q=0.1, {ARROW.upper()}", Accepted(arrow=True, views=False)),
         (f"{ARROW};q=0", Accepted(arrow=False, views=False)),

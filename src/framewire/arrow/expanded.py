@@ -101,7 +101,10 @@ def _added_bytes(array: pa.Array, exact: bool) -> int:
             return 0  # all that they can show is inline; a longer view is not valid
         return max(_shown(_view_sizes(array), array, exact) - held, 0)
     if pa.types.is_dictionary(dtype):
-        sizes = _value_sizes(array.dictionary)
+        values = array.dictionary
+        if not is_view(values.type) and values.type.num_buffers < 3:
+            return max(len(array) * int(-(-values.type.bit_width // 8)), int(values.nbytes))
+        sizes = _value_sizes(values)
         shown = len(array) * int(sizes.max(initial=0))
         if exact:
             shown = int(sizes[_codes(array.indices.drop_null())].sum())
@@ -134,13 +137,11 @@ def _shown(sizes: npt.NDArray[np.uint32], array: pa.Array, exact: bool) -> int:
 
 
 def _value_sizes(values: pa.Array) -> _Ints:
-    """Bytes of each value of a dictionary, whose values are never nested."""
+    """Bytes of each text or binary value of a dictionary."""
     dtype = values.type
     if is_view(dtype):
         return _view_sizes(values).astype(np.int64)
-    if dtype.num_buffers == 3:
-        wide = pa.types.is_large_string(dtype) or pa.types.is_large_binary(dtype)
-        ends = as_array(values.buffers()[1], np.int64 if wide else np.int32)[values.offset :][: len(values) + 1]
-        lengths: _Ints = np.maximum(np.diff(ends.astype(np.int64)), 0)
-        return lengths
-    return np.full(len(values), -(-dtype.bit_width // 8), np.int64)
+    wide = pa.types.is_large_string(dtype) or pa.types.is_large_binary(dtype)
+    ends = as_array(values.buffers()[1], np.int64 if wide else np.int32)[values.offset :][: len(values) + 1]
+    lengths: _Ints = np.maximum(np.diff(ends.astype(np.int64)), 0)
+    return lengths

@@ -6,7 +6,7 @@ are. Format: https://github.com/apache/arrow/tree/main/format (``Message.fbs``)
 
 from __future__ import annotations
 
-from struct import Struct
+from struct import Struct, error
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ _I64: Final = Struct("<q").unpack_from
 _DICTIONARY: Final = 2
 """``MessageHeader.DictionaryBatch``, whose table holds the batch of its values."""
 # Slots of the tables, in the order of Message.fbs.
-_HEADER_TYPE, _HEADER, _BODY_LENGTH = 1, 2, 3
+_HEADER_TYPE, _HEADER, _BODY_LENGTH, _MESSAGE_METADATA = 1, 2, 3, 4
 _ID, _DATA, _IS_DELTA = 0, 1, 2
 _LENGTH, _NODES, _BUFFERS, _COMPRESSION = 0, 1, 2, 3
 
@@ -78,6 +78,14 @@ def batch_layout(metadata: bytes | memoryview) -> BatchLayout:
         dictionary=dictionary,
         is_delta=is_delta,
     )
+
+
+def has_own_metadata(metadata: memoryview) -> bool:
+    """Whether a message has custom metadata, which Arrow copies as soon as it has verified the message."""
+    try:
+        return bool(_slot(metadata, _U32(metadata, 0)[0], _MESSAGE_METADATA))
+    except error:
+        return False  # an offset leads out of it, so that Arrow refuses it
 
 
 def _slot(data: Any, table: int, slot: int) -> int:

@@ -25,12 +25,6 @@ _TIMESTAMP: Final = 10
 """``Type.Timestamp``, the one type that holds a text."""
 
 
-def has_own_text(metadata: memoryview) -> bool:
-    """Whether the message itself has custom metadata, which Arrow copies as soon as it reads the message."""
-    message = _Flatbuffer(metadata)
-    return bool(len(message.slots(message.root, _MESSAGE_METADATA)))
-
-
 def text_bytes(metadata: memoryview, limit: int) -> int:
     """Bytes of all texts that a message refers to; the count stops above ``limit``.
 

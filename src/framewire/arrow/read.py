@@ -18,8 +18,8 @@ import pyarrow.ipc
 
 from framewire import wire
 from framewire.arrow.expanded import ExpandedSize, NeedsExactCount, check_expanded
-from framewire.arrow.layout import BatchLayout, batch_layout
-from framewire.arrow.message_text import has_own_text, text_bytes
+from framewire.arrow.layout import BatchLayout, batch_layout, has_own_metadata
+from framewire.arrow.message_text import text_bytes
 from framewire.arrow.types import children, is_flat, is_view
 from framewire.arrow.validate import check_hidden_views
 from framewire.arrow.validate import validate as validate_values
@@ -165,8 +165,6 @@ class Declared:
         message = next(messages, None)
         if message is None or message.type != "schema":
             raise _malformed("it does not begin with a schema")
-        if message.metadata_version != _VERSION_5:
-            raise _bad("The Arrow stream has messages of another version than V5.")
         metadata = message.metadata
         read_schema = _remembered_schema if metadata.size <= _REMEMBERED_BYTES else _schema
         schema = read_schema(metadata.to_pybytes(), wire.MAX_COLUMNS)
@@ -253,20 +251,24 @@ def _messages(buffer: pa.Buffer, view: memoryview) -> Iterator[pa.ipc.Message]:
     """
     source = pa.BufferReader(buffer)
     reader = pa.ipc.MessageReader.open_stream(source)
-    while True:
-        start = source.tell() + _FRAME.size
-        if start <= len(view):
-            size = _FRAME.unpack_from(view, start - _FRAME.size)[1]
-            metadata = view[start : start + max(size, 0)]
-            if len(metadata) > _FRAME.size and has_own_text(metadata):
-                _check_text(metadata)
+    while (position := source.tell()) < len(view) - len(END_OF_STREAM):
+        marker, size = _FRAME.unpack_from(view, position)
+        if marker != _CONTINUATION or size < 0:
+            raise _malformed("a message does not begin where it should")
+        metadata = view[position + _FRAME.size :][:size]
+        if has_own_metadata(metadata):
+            _check_text(metadata)
         message = next(reader, None)
         if message is None:
-            break
+            raise _bad(f"{len(view) - source.tell()} bytes follow the end of the Arrow stream.")
+        # Of each message: a batch of an older version may hide its compression in metadata that only Arrow reads.
+        if message.metadata_version != _VERSION_5:
+            raise _bad("The Arrow stream has messages of another version than V5.")
         yield message
-    end = source.tell()
-    if end != len(view):
-        raise _bad(f"{len(view) - end} bytes follow the end of the Arrow stream.")
+    if position != len(view) - len(END_OF_STREAM):
+        raise _bad(
+            "The Arrow stream has no end mark: it was cut off."
+        )  # its last bytes belong to a batch, and look like one
 
 
 def _check_text(metadata: memoryview) -> None:
@@ -316,7 +318,7 @@ def _nodes(dtype: pa.DataType, path: str, depth: int) -> Iterator[pa.DataType]:
     if depth > MAX_DEPTH:
         raise _bad(f"A column is nested deeper than {MAX_DEPTH} levels.")
     if pa.types.is_dictionary(dtype):
-        if not is_flat(dtype.value_type) or pa.types.is_null(dtype.value_type):
+        if not is_flat(dtype.value_type) or _is_weightless(dtype.value_type):
             raise _bad(f"Column {path!r} is a dictionary of values that framewire does not carry.")
     elif pa.types.is_timestamp(dtype) and not _is_zone_name(dtype):
         raise _bad(f"Column {path!r} has a time zone that is not a name.")

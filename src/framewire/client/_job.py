@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from framewire import wire
 from framewire.arrow import write
 from framewire.client._call import Call, HeadCheck, Headers, RawHeaders, Request, Response
-from framewire.client._failures import AGAIN, BrokenTransferError
+from framewire.client._failures import AGAIN, BrokenTransferError, timed_out, too_large
 from framewire.client._options import Options, refuse_where
 from framewire.client._plan import FetchPlan, NotMappableError, WirePlan, error_of
 from framewire.client._policy import PeerPolicy, refusal
@@ -78,10 +78,17 @@ class Job:
         try:
             response, table = self._whole()
         except TooLargeError as exc:
-            tables = []
+            tables: list[pa.Table] = []
+            nbytes = 0
             for rows in self._parts(exc):
+                self._cancellation.check()
+                if time.monotonic() >= self.deadline:
+                    raise timed_out(f"after {len(tables)} parts of the selection") from None
                 response, table = self._exchange(self._plan(rows))
                 tables.append(table)
+                nbytes += table.nbytes
+                if nbytes > self.settings.max_body_bytes:
+                    raise too_large(None, self.settings.max_body_bytes) from None
             table = pa.concat_tables(tables)
         self._acknowledge(response)
         return table
@@ -122,18 +129,19 @@ class Job:
 
         return LegacyPlan(self.target, rows, self.columns, self.settings)
 
-    def _parts(self, exc: TooLargeError) -> list[RowSpec]:
+    def _parts(self, exc: TooLargeError) -> Iterator[RowSpec]:
         """The pieces that a server said would fit, or ``exc`` again where it did not say."""
         fit, total = exc.details.get("rows_that_fit"), exc.details.get("total_rows")
         if self.target.is_legacy or self.rows is None or not isinstance(fit, int) or fit < 1:
             raise exc
         rows = self.rows
         if rows.is_open:
-            if not isinstance(total, int):
+            if not isinstance(total, int) or not 0 <= total < 1 << 62:
                 raise exc
             fitted = resolve_rows(rows, total)
             rows = RowSpec(fitted.starts, fitted.stops - 1)
-        if fit >= (rows.count() or 0):
+        # Both numbers are the server's: more rows than are allowed in all are refused before the first part is asked for.
+        if not fit < (rows.count() or 0) <= self.settings.max_rows:
             raise exc
         return rows.split(fit)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import ssl
+import struct
 import threading
 import time
 from contextlib import suppress
@@ -18,6 +19,7 @@ from framewire.host.addresses import parse_address
 
 _MAX_IDLE_PER_PEER: Final = 8
 """As many as fetches run at once against one peer; more would only hold the peer's connection slots."""
+_NO_LINGER: Final = struct.pack("ii", 1, 0)
 _MAX_IDLE_SECONDS: Final = 30.0
 """Longer than most servers keep a connection (uvicorn: 5 s), shorter than most firewalls forget one."""
 
@@ -154,4 +156,6 @@ def shut_down(sock: socket.socket) -> None:
     # The plain socket's method also under TLS: SSLSocket.shutdown drops its TLS state first, and the reader would then
     # take ciphertext for plain text. An OSError means that the peer was faster, or that connect() is still to come.
     with suppress(OSError):
+        # Closing it then resets the connection: the server learns at once that nobody reads on, and waits for no reader.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         socket.socket.shutdown(sock, socket.SHUT_RDWR)

@@ -133,7 +133,8 @@ class DirectTransport:
                     exchange.read_into(view, hasher)
                     body = buffer
             except BrokenTransferError as broken:
-                broken.headers, broken.buffer, broken.received = headers, buffer, start + exchange.received
+                if status in (200, 206):  # the body of an error is no part of the table
+                    broken.headers, broken.buffer, broken.received = headers, buffer, start + exchange.received
                 raise
         if exchange.reusable:
             self._pool.give(call.peer, exchange.sock)

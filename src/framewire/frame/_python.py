@@ -59,6 +59,6 @@ def _listed(column: pa.ChunkedArray) -> list[Any] | None:
     """Python values, or None where a value has none (year outside 1 to 9999, span beyond timedelta, unknown zone)."""
     try:
         values: list[Any] = column.to_pylist()
-    except (OverflowError, ValueError):
+    except (ArithmeticError, ValueError):  # OverflowError and decimal.InvalidOperation among them
         return None
     return values

@@ -276,7 +276,7 @@ def _parse(info: os.stat_result, descriptor: int) -> Registration | None:
         raw = json.loads(text)
         bytes.fromhex(raw["nonce"])
         return Registration(str(raw["origin"]), int(raw["pid"]), int(raw["started"]), str(raw["nonce"]))
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         return None
 
 
@@ -302,6 +302,8 @@ def _started(pid: int) -> int:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
+        return -1
+    except OverflowError:
         return -1
     except OSError:
         return 0

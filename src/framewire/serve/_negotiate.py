@@ -53,7 +53,7 @@ def _negotiate(accept: str, types: str, host: str, near: bool) -> Accepted:
     arrow = False
     codec: str | None = None
     for part in _split(accept, ","):
-        media, *parameters = (piece.strip().lower() for piece in _split(part, ";"))
+        media, *parameters = [piece.strip().lower() for piece in _split(part, ";")] or [""]
         values = dict(_parameter(text) for text in parameters)
         if media == wire.ARROW_STREAM and float(values.get("q", "1") or "1") > 0:
             arrow = True
