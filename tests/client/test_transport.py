@@ -261,7 +261,7 @@ def test_a_body_above_the_limit_is_refused_before_it_is_allocated(
         before = pa.total_allocated_bytes()
         with pytest.raises(TooLargeError, match=text) as caught:
             transport.send(request(server, max_bytes=1000))
-        assert pa.total_allocated_bytes() == before
+        assert pa.total_allocated_bytes() <= before  # what earlier tests left may be freed meanwhile
         assert server.closed_by_client.wait(10)  # the rest is not drained
     no_secret(caught.value)
 

@@ -333,7 +333,7 @@ def _words() -> bytes:
 
 def _forged() -> Iterator[Bomb]:
     yield Bomb("metadata of two gigabytes", _ARROW, lambda: _message_size((1 << 31) - 8))
-    yield Bomb("metadata below nothing", _ARROW, lambda: _message_size(-8))
+    yield Bomb("metadata below nothing", "begin where it should", lambda: _message_size(-8))
     yield Bomb("body of 2^62", _ARROW, lambda: _plain(_BODY, 1 << 62))
     yield Bomb("body below nothing", _ARROW, lambda: _plain(_BODY, -8))
     yield Bomb("buffer of 2^62", _OUTSIDE, lambda: _plain(_DATA, 1 << 62))
